@@ -276,7 +276,7 @@ fn is_held_to_limit(cell: &Cell) -> bool {
 fn least_outage(cut: Cut) -> Duration {
     match cut {
         Cut::Carrier => Duration::ZERO,
-        Cut::Neighbour | Cut::BlackHole => NOTICEABLE,
+        Cut::MobileCarrier | Cut::Neighbour | Cut::BlackHole => NOTICEABLE,
     }
 }
 
@@ -382,7 +382,7 @@ fn claims(cells: &[Cell], runs: &Runs, extent: Extent) -> Vec<Judged> {
         .map(|&cut| {
             let which = match cut {
                 Cut::Carrier => "every outage",
-                Cut::Neighbour | Cut::BlackHole => "outages of 5 s and longer",
+                Cut::MobileCarrier | Cut::Neighbour | Cut::BlackHole => "outages of 5 s and longer",
             };
             let statement = format!(
                 "By {}: with the daemon new bytes are read within one round trip and 50 ms of the \

@@ -23,6 +23,7 @@
 //! | [`strangers`] | QUIC, tunnels, real-time streams and DNS: what a gateway does for what it cannot read |
 //! | [`host_cost`] | what the agent beside a host's TCP costs while nothing happens |
 //! | [`supervisor_cost`] | what the supervisor host costs while its link is up, beside plain forwarding and a proxy |
+//! | [`supervisor_half`] | resume time behind M-TCP's supervisor host, with the mobile's half and without it |
 //! | [`supervisor_matrix`] | resume time behind M-TCP's supervisor host, beside `hold` |
 //! | [`tunnel_cost`] | throughput and delay of Mobile IP's tunnels beside plain forwarding |
 #![forbid(unsafe_code)]
@@ -51,6 +52,7 @@ mod role;
 pub mod strangers;
 mod streams;
 pub mod supervisor_cost;
+pub mod supervisor_half;
 pub mod supervisor_matrix;
 mod transfer;
 pub mod tunnel_cost;
@@ -70,6 +72,7 @@ pub const ALL: &[&Experiment] = &[
     &gateway_herd::EXPERIMENT,
     &gateway_siege::EXPERIMENT,
     &supervisor_matrix::EXPERIMENT,
+    &supervisor_half::EXPERIMENT,
     &supervisor_cost::EXPERIMENT,
     &host_matrix::EXPERIMENT,
     &host_cost::EXPERIMENT,

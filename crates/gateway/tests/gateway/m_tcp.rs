@@ -1,6 +1,6 @@
 //! `m-tcp`: what the fixed host is told, when its window shrinks, and what the mobile gets again.
 
-use crate::path::{LITTLE, MSS, Path};
+use crate::path::{LITTLE, MSS, Path, Sent};
 use outlast_base::units::ByteCount;
 use outlast_gateway::limits::Limits;
 use outlast_gateway::link::Direction;
@@ -171,6 +171,25 @@ fn what_has_arrived_before_the_outage_is_not_sent_again() {
     assert_eq!(all[1..], [Data(2 * MSS, MSS)], "{all:?}");
 }
 
+/// The sender's window opens while the mobile is asked, and what an outage cuts is at most one segment: all that its
+/// sender repeats by then may be there.
+#[test]
+fn what_the_sender_repeats_before_the_mobile_has_answered_waits_for_the_answer() {
+    let mut path = one_of_three_acknowledged();
+    path.down();
+    path.after_ms(5_000);
+    path.up();
+    path.after_ms(10);
+    said(&mut path);
+    for n in [1, 2] {
+        assert_eq!(path.data(n * MSS, MSS), Some(TakeReason::JustResent));
+    }
+    assert_eq!(to_mobile(&mut path), []);
+    path.after_ms(30);
+    path.far_ack(2 * MSS);
+    assert_eq!(to_mobile(&mut path), [Data(2 * MSS, MSS)]);
+}
+
 #[test]
 fn a_mobile_that_does_not_say_what_it_has_is_sent_everything() {
     let mut path = one_of_three_acknowledged();
@@ -180,7 +199,10 @@ fn a_mobile_that_does_not_say_what_it_has_is_sent_everything() {
     path.after_ms(50);
     said(&mut path);
     path.after_ms(1_000);
-    assert_eq!(said(&mut path), [Data(MSS, MSS), Data(2 * MSS, MSS)]);
+    // And persist packets, as it acknowledges nothing.
+    let mut all = said(&mut path);
+    all.dedup();
+    assert_eq!(all[..2], [Data(MSS, MSS), Data(2 * MSS, MSS)], "{all:?}");
 }
 
 #[test]
@@ -440,6 +462,38 @@ fn persist_packets_come_at_pauses_that_double_up_to_a_minute() {
     assert_eq!(total, 7, "{counts:?}");
 }
 
+/// A neighbour that the kernel is still looking for, or an interface that is barely up, loses the first packets.
+#[test]
+fn what_is_lost_at_the_mobiles_return_goes_out_after_a_timeout_and_not_after_five_seconds() {
+    let back = || {
+        let mut path = one_of_three_acknowledged();
+        path.down();
+        path.data(3 * MSS, MSS);
+        path.after_ms(1_000);
+        path.up();
+        path.after_ms(10);
+        path.far_ack(MSS);
+        assert_eq!(to_mobile(&mut path), [3, 1, 2].map(|n| Data(n * MSS, MSS)));
+        path
+    };
+    let mut path = back();
+    path.after_ms(400);
+    assert_eq!(to_mobile(&mut path), [Data(MSS, MSS)], "a persist packet");
+    // Lost, too: the pauses double from a timeout on.
+    path.after_ms(300);
+    assert_eq!(to_mobile(&mut path), [Data(MSS, MSS)]);
+    path.after_ms(40);
+    path.far_ack(2 * MSS);
+    assert_eq!(to_mobile(&mut path), [2, 3].map(|n| Data(n * MSS, MSS)));
+    // The control: with all of that acknowledged a timeout is an outage again.
+    let mut path = back();
+    path.after_ms(40);
+    path.far_ack(4 * MSS);
+    path.data(4 * MSS, MSS);
+    path.after_ms(4_000);
+    assert_eq!(to_mobile(&mut path), []);
+}
+
 #[test]
 fn what_the_sender_repeats_does_not_cross_the_wireless_link_twice() {
     let mut path = one_of_three_acknowledged();
@@ -676,6 +730,31 @@ fn what_is_lost_without_an_outage_is_left_to_a_sender_of_today() {
     );
     assert_eq!(told.len(), 3, "every duplicate goes on");
     assert_eq!(path.data(MSS, MSS), None, "and the repetition crosses");
+}
+
+/// The mobile may have taken what the sender has repeated itself, and drops what is older (RFC 7323, section 5).
+#[test]
+fn what_is_sent_again_is_no_older_than_its_senders_own_repetition() {
+    for is_away in [false, true] {
+        let mut path = adaptive();
+        if is_away {
+            path.down();
+        }
+        path.after_ms(500);
+        let passes = path.data(MSS, MSS).is_none();
+        assert_eq!(passes, !is_away, "the sender repeats it after 540 ms");
+        path.down();
+        path.after_ms(1_000);
+        path.up();
+        path.after_ms(10);
+        path.far_ack(MSS);
+        let stamp_of = |sent: &Sent| match sent {
+            Sent::Data(first, _, stamp) => Some((*first, *stamp)),
+            _ => None,
+        };
+        let sent: Vec<_> = path.sent().iter().filter_map(stamp_of).collect();
+        assert_eq!(sent, [(MSS, 540), (2 * MSS, 540)]);
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

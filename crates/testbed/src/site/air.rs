@@ -22,6 +22,8 @@ use std::thread::{self, JoinHandle};
 pub enum Cut {
     /// Both ends lose their carrier.
     Carrier,
+    /// The mobile host alone loses its carrier: the gateway's interface does not show it.
+    MobileCarrier,
     /// Nothing crosses, and the interfaces do not show it: neighbours do not answer.
     Neighbour,
     /// Neighbours answer, and nothing else crosses, as if a hop behind them were gone.
@@ -249,9 +251,7 @@ impl Ether {
     }
 
     fn cut(&mut self, how: Cut) -> io::Result<Instant> {
-        if how == Cut::Carrier {
-            self.set_carrier(false)?;
-        }
+        self.set_carrier(how, false)?;
         self.gone = Some(how);
         self.sent_while_away = 0;
         self.link = Link::new(self.config.clone());
@@ -273,17 +273,24 @@ impl Ether {
             sent_while_away: self.sent_while_away,
             ..Since::default()
         };
-        if gone == Some(Cut::Carrier) {
-            self.set_carrier(true)?;
+        if let Some(how) = gone {
+            self.set_carrier(how, true)?;
         }
         self.back_at = clock::now();
         Ok(self.back_at)
     }
 
+    /// Takes the carrier from the ends that lose it, or gives it back.
+    ///
     /// The mobile host's end first: who asks for a neighbour that has no carrier yet asks again
     /// only after a second.
-    fn set_carrier(&self, is_there: bool) -> io::Result<()> {
-        for tap in self.taps.iter().rev() {
+    fn set_carrier(&self, how: Cut, is_there: bool) -> io::Result<()> {
+        let losers = match how {
+            Cut::Carrier => self.taps.len(),
+            Cut::MobileCarrier => 1,
+            Cut::Neighbour | Cut::BlackHole => 0,
+        };
+        for tap in self.taps.iter().rev().take(losers) {
             tap.set_carrier(is_there)?;
         }
         Ok(())
@@ -314,7 +321,7 @@ impl Ether {
     fn crosses(&self, frame: &Ethernet) -> bool {
         match self.gone {
             None => true,
-            Some(Cut::Carrier | Cut::Neighbour) => false,
+            Some(Cut::Carrier | Cut::MobileCarrier | Cut::Neighbour) => false,
             Some(Cut::BlackHole) => Sight::of(&frame.0).is_local(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::daemon::Duty;
 use super::programs::{Program, TICK_MS};
-use super::trial::{BYTES, DELAY, ProgramTrial, QUEUE, RATE_MBIT_PER_S};
+use super::trial::{Arrangement, BYTES, DELAY, ProgramTrial, QUEUE, RATE_MBIT_PER_S};
 use crate::live::Trial;
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
@@ -148,7 +148,7 @@ const fn lengths(extent: Extent, cut: Cut) -> &'static [u64] {
     match (extent, cut) {
         (Extent::Full, _) => &[1, 10, 60],
         (Extent::Quick, Cut::Carrier) => &[1, 6],
-        (Extent::Quick, Cut::Neighbour | Cut::BlackHole) => &[6],
+        (Extent::Quick, Cut::MobileCarrier | Cut::Neighbour | Cut::BlackHole) => &[6],
     }
 }
 
@@ -257,7 +257,22 @@ impl Cell {
 
     /// The run of this number with that daemon, by that name.
     pub(crate) fn job_of(&self, name: String, duty: Option<Duty>, index: u32) -> Job {
-        let trial = ProgramTrial { cell: *self, duty };
+        self.job_in(Arrangement::AtSender, name, duty, index)
+    }
+
+    /// The run of this number with the daemon there, by that name.
+    pub(crate) fn job_in(
+        &self,
+        arrangement: Arrangement,
+        name: String,
+        duty: Option<Duty>,
+        index: u32,
+    ) -> Job {
+        let trial = ProgramTrial {
+            cell: *self,
+            duty,
+            arrangement,
+        };
         let setting = self.setting(&trial, name.clone());
         Job::new(name, &setting, index).live(Trial::Programs(trial))
     }
@@ -279,7 +294,8 @@ impl Cell {
             }
         };
         let at = |here| match trial.duty {
-            Some(duty) if here == direction => duty.mechanism(),
+            Some(duty) if here == trial.keeper() => duty.mechanism(),
+            _ if here == Direction::Upload && trial.has_mobiles_half() => Mechanism::MTcp,
             _ => Mechanism::None,
         };
         Setting {
@@ -308,6 +324,7 @@ impl Cell {
 pub const fn cut_title(cut: Cut) -> &'static str {
     match cut {
         Cut::Carrier => "carrier",
+        Cut::MobileCarrier => "carrier of the mobile host",
         Cut::Neighbour => "neighbour",
         Cut::BlackHole => "black hole",
     }

@@ -11,6 +11,7 @@ use super::vigil::Vigil;
 use super::witness::{Watched, Witness};
 use crate::gateway_herd::trial::Herd;
 use crate::gateway_siege::trial::Besieged;
+use crate::role;
 use outlast_base::time::{Duration, Instant, saturating_nanos};
 use outlast_base::units::BitRate;
 use outlast_experiments::carry_out::Ran;
@@ -34,9 +35,22 @@ use tempfile::TempDir;
 pub struct ProgramTrial {
     /// What is cut off, how, and for how long.
     pub cell: Cell,
-    /// The daemon, if there is one: at the gateway for what the mobile host loads, on the mobile host
-    /// itself for what it brings.
+    /// The daemon, if there is one.
     pub duty: Option<Duty>,
+    /// Where the daemon is.
+    pub arrangement: Arrangement,
+}
+
+/// Where the daemon is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Arrangement {
+    /// At the gateway for what the mobile host loads, on the mobile host itself for what it brings.
+    AtSender,
+    /// At the gateway, whichever way the transfer goes. Neighbours know each other for good.
+    AtGateway {
+        /// The mobile host has its half of M-TCP: an agent beside its TCP.
+        has_mobiles_half: bool,
+    },
 }
 
 /// What only a run with real programs shows; in the record beside the result.
@@ -174,7 +188,9 @@ impl ProgramTrial {
             (Some(_), _) => alone,
             // The sender's timeout at the end of a black hole is as long as a third of it.
             (None, Cut::BlackHole) => alone + self.cell.outage / 3,
-            (None, Cut::Carrier | Cut::Neighbour) => alone + self.cell.outage / 10,
+            (None, Cut::Carrier | Cut::MobileCarrier | Cut::Neighbour) => {
+                alone + self.cell.outage / 10
+            }
         }
     }
 
@@ -200,10 +216,27 @@ impl ProgramTrial {
         }
     }
 
+    /// The end of the link at which the daemon is: that of what is sent in this direction.
+    pub(crate) const fn keeper(&self) -> Direction {
+        match self.arrangement {
+            Arrangement::AtSender => self.cell.program.direction(),
+            Arrangement::AtGateway { .. } => Direction::Download,
+        }
+    }
+
+    /// Whether the mobile host has its half of M-TCP.
+    pub(crate) fn has_mobiles_half(&self) -> bool {
+        let with_half = Arrangement::AtGateway {
+            has_mobiles_half: true,
+        };
+        self.arrangement == with_half
+    }
+
     fn config(&self) -> SiteConfig<'static> {
-        let neighbours = match self.cell.cut {
-            Cut::Neighbour => Neighbours::Soon,
-            Cut::Carrier | Cut::BlackHole => Neighbours::AsUsual,
+        let neighbours = match (self.arrangement, self.cell.cut) {
+            (Arrangement::AtGateway { .. }, _) => Neighbours::Known,
+            (_, Cut::Neighbour) => Neighbours::Soon,
+            (_, Cut::Carrier | Cut::MobileCarrier | Cut::BlackHole) => Neighbours::AsUsual,
         };
         let Stack {
             congestion, sack, ..
@@ -254,6 +287,8 @@ struct Scene<'t> {
     began: Instant,
     stage: Stage,
     _container: Option<Namespace>,
+    /// The mobile host's half of M-TCP.
+    _half: Option<ContainedProcess>,
     site: Site,
     _directory: TempDir,
 }
@@ -299,7 +334,7 @@ impl<'t> Scene<'t> {
         let site = Site::new(&trial.config())?;
         let server = ContainedProcess::spawn(&site.fixed, stage.server())?;
         wait_for_server(&site, &stage, cancel)?;
-        let keeper = match trial.cell.program.direction() {
+        let keeper = match trial.keeper() {
             Direction::Download => &site.gateway,
             Direction::Upload => &site.mobile,
         };
@@ -309,6 +344,15 @@ impl<'t> Scene<'t> {
             false => None,
         };
         let place = container.as_ref().unwrap_or(&site.mobile);
+        let half = match trial.has_mobiles_half() {
+            true => {
+                let control = directory.path().join("half");
+                let keys = "mechanism = \"m-tcp\"\n";
+                let agent = role::agent(outlast, &site.mobile, &control, keys, cancel)?;
+                Some(agent)
+            }
+            false => None,
+        };
         let witness = Witness::new(trial, &site, place, keeper, outlast, control)?;
         drop(work);
         let lead = LEAD + trial.cell.outage - QUIET[0];
@@ -324,6 +368,7 @@ impl<'t> Scene<'t> {
             began,
             stage,
             _container: container,
+            _half: half,
             site,
             _directory: directory,
         };
@@ -353,12 +398,9 @@ impl<'t> Scene<'t> {
         let ended = self.wait_for_end(up + self.trial.after())?;
         let since = self.since()?;
         let Cell {
-            program,
-            stack,
-            cut: how,
-            ..
+            stack, cut: how, ..
         } = self.trial.cell;
-        let heard = match program.direction() {
+        let heard = match self.trial.keeper() {
             Direction::Download => since.heard_by_gateway,
             Direction::Upload => since.heard_by_mobile,
         };
@@ -599,7 +641,10 @@ impl<'t> Scene<'t> {
         let late_datagram = datagram_age_s.is_some_and(|age| age > LATE_DATAGRAM_S);
         let worst_delay = acted.worst_delay.max(link_delay);
         let is_late = worst_delay > TOLERABLE_DELAY;
-        let misses_limit = self.trial.duty.is_some() && !has_kept_limit(&result, &observed);
+        // Elsewhere than at the sender the first sign is none of what the daemon goes by.
+        let has_limit =
+            self.trial.duty.is_some() && self.trial.arrangement == Arrangement::AtSender;
+        let misses_limit = has_limit && !has_kept_limit(&result, &observed);
         let doubtful = is_late && (misses_limit || late_datagram);
         let too_late = doubtful.then(|| {
             let millis = worst_delay.as_millis();

@@ -439,6 +439,7 @@ impl Round {
         Self {
             cut: match schedule.how {
                 Cut::Carrier => "carrier",
+                Cut::MobileCarrier => "carrier of the mobile host",
                 Cut::Neighbour => "neighbour",
                 Cut::BlackHole => "black hole",
             }

@@ -147,6 +147,7 @@ pub struct Cell {
 pub const fn title_of(cut: Cut) -> &'static str {
     match cut {
         Cut::Carrier => "no carrier",
+        Cut::MobileCarrier => "no carrier at the mobile host",
         Cut::Neighbour => "silent neighbour",
         Cut::BlackHole => "black hole",
     }

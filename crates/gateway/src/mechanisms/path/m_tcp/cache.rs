@@ -14,6 +14,8 @@ struct Kept {
     packet: Packet,
     seq: SeqNumber,
     end: SeqNumber,
+    /// The newest timestamp with which its host has sent it.
+    stamp: Option<u32>,
     /// When it went to the mobile last; `None`: it is to be sent.
     sent_at: Option<Instant>,
     /// It was last sent from here, not by its host.
@@ -25,8 +27,9 @@ struct Kept {
 }
 
 impl Kept {
-    fn stamps(&self) -> Option<Timestamps> {
-        self.packet.tcp()?.options.timestamps
+    /// Whether it overlaps `seq` to `end`.
+    fn overlaps(&self, (seq, end): (SeqNumber, SeqNumber)) -> bool {
+        self.seq.before(end) && self.end.after(seq)
     }
 
     fn charge(packet: &Packet) -> u64 {
@@ -43,7 +46,7 @@ pub(super) struct Cache {
     charged: u64,
     /// The number behind what has come without a gap, and behind the last; `None` while it is empty.
     reach: Option<Reach>,
-    /// The newest timestamp of what the mobile has acknowledged.
+    /// The newest timestamp that the mobile may have taken of what is not here, or not any more.
     floor: Option<u32>,
     /// The number behind what has been sent.
     sent_until: Option<SeqNumber>,
@@ -145,6 +148,7 @@ impl Cache {
             packet: packet.clone(),
             seq,
             end,
+            stamp: stamp_of(packet),
             sent_at,
             is_own: false,
             owes_repetition: false,
@@ -204,7 +208,7 @@ impl Cache {
         segments.retain(|kept| {
             let stays = kept.end.after(acked);
             if !stays {
-                *floor = newest(*floor, kept.stamps());
+                *floor = newest(*floor, kept.stamp);
                 let charge = Kept::charge(&kept.packet);
                 *waiting -= usize::from(kept.sent_at.is_none());
                 *charged -= charge;
@@ -216,7 +220,7 @@ impl Cache {
 
     fn drop_front(&mut self, budget: &mut Budget) {
         if let Some(front) = self.segments.pop_front() {
-            self.floor = newest(self.floor, front.stamps());
+            self.floor = newest(self.floor, front.stamp);
             let charge = Kept::charge(&front.packet);
             self.waiting -= usize::from(front.sent_at.is_none());
             self.charged -= charge;
@@ -251,36 +255,51 @@ impl Cache {
         self.send_again_if_older((number, number + 1), now, age);
     }
 
-    /// Sends what overlaps `seq` to `end` again, if it was sent longer than `age` ago.
+    /// Sends what overlaps `span` again, if it was sent longer than `age` ago.
     pub(super) fn send_again_if_older(
         &mut self,
-        (seq, end): (SeqNumber, SeqNumber),
+        span: (SeqNumber, SeqNumber),
         now: Instant,
         age: Duration,
     ) {
         self.send_again_if(|kept| {
             let is_old = kept.sent_at.is_some_and(|at| now.since(at) > age);
-            is_old && kept.seq.before(end) && kept.end.after(seq)
+            is_old && kept.overlaps(span)
         });
     }
 
-    /// Whether a part of `seq` to `end` is about to be sent, or was sent from here in the last `age`.
+    /// Whether a part of `span` is about to be sent, or was sent from here in the last `age`.
     pub(super) fn is_in_hand(
         &self,
-        (seq, end): (SeqNumber, SeqNumber),
+        span: (SeqNumber, SeqNumber),
         now: Instant,
         age: Duration,
     ) -> bool {
         self.segments.iter().any(|kept| {
             let is_new = |at: Instant| kept.is_own && now.since(at) < age;
-            kept.seq.before(end) && kept.end.after(seq) && kept.sent_at.is_none_or(is_new)
+            kept.overlaps(span) && kept.sent_at.is_none_or(is_new)
         })
     }
 
-    /// Its host sends `seq` to `end` again.
-    pub(super) fn note_passed(&mut self, (seq, end): (SeqNumber, SeqNumber), now: Instant) {
+    /// Its host repeats all of `span`, in `packet`: what goes out from here bears no older timestamp.
+    ///
+    /// The mobile may take the repetition, and then drops whatever is older (PAWS, RFC 7323, section 5).
+    pub(super) fn renew(&mut self, span: (SeqNumber, SeqNumber), packet: &Packet) {
+        let stamp = stamp_of(packet);
+        for kept in self.segments.iter_mut().filter(|kept| kept.overlaps(span)) {
+            kept.stamp = newest(kept.stamp, stamp);
+        }
+    }
+
+    /// `packet` goes to the mobile and is not kept.
+    pub(super) fn note_unkept(&mut self, packet: &Packet) {
+        self.floor = newest(self.floor, stamp_of(packet));
+    }
+
+    /// Its host sends `span` again.
+    pub(super) fn note_passed(&mut self, span: (SeqNumber, SeqNumber), now: Instant) {
         for kept in &mut self.segments {
-            if kept.seq.before(end) && kept.end.after(seq) && kept.sent_at.is_some() {
+            if kept.overlaps(span) && kept.sent_at.is_some() {
                 kept.sent_at = Some(now);
                 kept.is_own = false;
                 kept.owes_repetition = false;
@@ -288,11 +307,11 @@ impl Cache {
         }
     }
 
-    /// The host of `seq` to `end` has repeated it, which was taken. Says when the first of it was sent.
-    pub(super) fn owe_repetition(&mut self, (seq, end): (SeqNumber, SeqNumber)) -> Option<Instant> {
+    /// The host of `span` has repeated it, which was taken. Says when the first of it was sent.
+    pub(super) fn owe_repetition(&mut self, span: (SeqNumber, SeqNumber)) -> Option<Instant> {
         let mut sent_at = None;
         for kept in &mut self.segments {
-            if kept.seq.before(end) && kept.end.after(seq) {
+            if kept.overlaps(span) {
                 kept.owes_repetition = true;
                 sent_at = sent_at.or(kept.sent_at);
             }
@@ -355,7 +374,7 @@ impl Cache {
     pub(super) fn next_waiting(&mut self, now: Instant) -> Option<Next> {
         let mut floor = self.floor;
         for kept in &mut self.segments {
-            floor = newest(floor, kept.stamps());
+            floor = newest(floor, kept.stamp);
             if kept.sent_at.is_none() {
                 kept.sent_at = Some(now);
                 kept.is_own = true;
@@ -377,7 +396,7 @@ impl Cache {
 
     pub(super) fn oldest(&self) -> Option<Packet> {
         let front = self.segments.front()?;
-        Some(renewed(front, newest(self.floor, front.stamps())))
+        Some(renewed(front, newest(self.floor, front.stamp)))
     }
 }
 
@@ -393,8 +412,12 @@ fn covered(segments: &VecDeque<Kept>, from: SeqNumber) -> SeqNumber {
     end
 }
 
-fn newest(floor: Option<u32>, stamps: Option<Timestamps>) -> Option<u32> {
-    stamps.map_or(floor, |stamps| Some(newer_stamp(floor, stamps.value)))
+fn newest(floor: Option<u32>, stamp: Option<u32>) -> Option<u32> {
+    stamp.map_or(floor, |stamp| Some(newer_stamp(floor, stamp)))
+}
+
+fn stamp_of(packet: &Packet) -> Option<u32> {
+    Some(packet.tcp()?.options.timestamps?.value)
 }
 
 /// The segment with a timestamp that is not older than that of what comes before it: a sender that is
@@ -402,7 +425,8 @@ fn newest(floor: Option<u32>, stamps: Option<Timestamps>) -> Option<u32> {
 /// section 5).
 fn renewed(kept: &Kept, floor: Option<u32>) -> Packet {
     let packet = kept.packet.clone();
-    let (Some(own), Some(value)) = (kept.stamps(), floor) else {
+    let own = packet.tcp().and_then(|tcp| tcp.options.timestamps);
+    let (Some(own), Some(value)) = (own, floor) else {
         return packet;
     };
     if value == own.value {

@@ -1,7 +1,8 @@
 //! M-TCP: the supervisor host's half towards the mobile (section 4.2, figure 5).
 //!
 //! A timeout freezes this half: nothing is sent but persist packets, from five seconds to a minute
-//! apart. The mobile's return sends everything again that is unacknowledged; an acknowledgement of a
+//! apart; from a timeout on where it is likely that packets were lost without an outage, as after a repetition
+//! that is not acknowledged. The mobile's return sends everything again that is unacknowledged; an acknowledgement of a
 //! mobile that was only slow sends nothing again.
 
 use super::super::smart_link::KeptPacket;
@@ -69,7 +70,7 @@ pub(super) struct Wireless {
     probes: bool,
     /// What the last persist packet has carried, up to this number, while its answer is awaited.
     probed: Option<SeqNumber>,
-    /// The last freeze was loss, not an outage: the next persist packet comes after a timeout.
+    /// The last freeze was loss, not an outage: at the next one a persist packet goes out at once.
     is_lossy: bool,
     /// The newest acknowledgement for the mobile, and whether the link may have dropped it.
     newest_ack: KeptPacket,
@@ -77,7 +78,8 @@ pub(super) struct Wireless {
     /// The acknowledgement and window field that the mobile has sent last, and how often again.
     heard: Option<(SeqNumber, u16)>,
     duplicates: u8,
-    /// Duplicates up to this number are echoes of what was sent again at the mobile's return.
+    /// What was sent again, at the mobile's return or for a loss, is not acknowledged up to this number: duplicates
+    /// may be its echoes, and a timeout is loss sooner than an outage.
     recover: Option<SeqNumber>,
     /// A segment has passed for which there was no memory, and may be unacknowledged.
     has_passed_unkept: bool,
@@ -228,12 +230,12 @@ impl Wireless {
                 if !has_expired || !self.cache.has(flow.near.acked) {
                     return false;
                 }
-                let pause = match self.is_lossy {
-                    true => Duration::ZERO,
-                    false => FIRST_PAUSE,
-                };
+                let is_loss_likely = self.is_lossy || self.recover.is_some();
                 self.state = State::Frozen {
-                    persist: Some((now + pause, FIRST_PAUSE * 2)),
+                    persist: Some(match is_loss_likely {
+                        true => (now, timeout(flow)),
+                        false => (now + FIRST_PAUSE, FIRST_PAUSE * 2),
+                    }),
                 };
                 true
             }
@@ -390,6 +392,7 @@ impl Wireless {
         }
         if self.cache.has_all(tcp.seq.max(acked), end) {
             let span = (tcp.seq.max(acked), end);
+            self.cache.renew(span, packet);
             let may_pass = self.sender_recovers
                 && matches!(self.state, State::NoFreeze { .. })
                 && cx.link.state == LinkState::Up;
@@ -398,8 +401,11 @@ impl Wireless {
                 self.cache.note_passed(span, cx.now);
                 return Arrival::Again;
             }
-            self.cache
-                .send_again_if_older(span, cx.now, timeout(cx.flow));
+            if self.question.is_none() {
+                // Otherwise the mobile is about to say whether it has that.
+                self.cache
+                    .send_again_if_older(span, cx.now, timeout(cx.flow));
+            }
             if self.sender_recovers
                 && let Some(sent_at) = self.cache.owe_repetition(span)
             {
@@ -418,6 +424,7 @@ impl Wireless {
         let sent_at = may_go.then_some(cx.now);
         if !self.cache.keep(cx, packet, sent_at) {
             self.has_passed_unkept = true;
+            self.cache.note_unkept(packet);
             return Arrival::NoRoom;
         }
         if !may_go {
