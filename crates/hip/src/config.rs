@@ -64,13 +64,30 @@ pub struct Limits {
     pub addresses: usize,
 }
 
-/// When the keys of a security association are replaced.
+/// When the keys of a security association are replaced, and from where the next ones come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rekeying {
     /// Packets sent under one key.
     pub packets: u64,
     /// Bytes sent under one key.
     pub bytes: u64,
+    /// Age of keys at which the next packet has them replaced.
+    pub lifetime: Duration,
+    /// Whether this host offers a new Diffie-Hellman value each time it offers new keys: who learns a secret
+    /// then reads what was sent with it, and no more. Otherwise it does so when the material has run out.
+    pub has_new_secret: bool,
+}
+
+impl Default for Rekeying {
+    /// After an hour of use, 2^32 packets or 2^40 bytes, each time with a new secret.
+    fn default() -> Self {
+        Self {
+            packets: 1 << 32,
+            bytes: 1 << 40,
+            lifetime: Duration::from_secs(3600),
+            has_new_secret: true,
+        }
+    }
 }
 
 /// What a host is made with.
@@ -121,10 +138,7 @@ impl Default for Config {
                 hardest_posed: 20,
                 addresses: 8,
             },
-            rekeying: Rekeying {
-                packets: 1 << 32,
-                bytes: 1 << 40,
-            },
+            rekeying: Rekeying::default(),
             unused_after: Duration::from_secs(15 * 60),
             has_credit: true,
             wakes_connections: true,

@@ -11,8 +11,9 @@ use crate::keymat::Keymat;
 use crate::puzzle::{Hosts, Solver};
 use crate::rendezvous;
 use crate::sa::{Inbound, Outbound};
-use crate::session::{Keying, Session};
+use crate::session::{Agreement, Keying, Session};
 use crate::suite::EspSuite;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::Instant;
@@ -233,12 +234,17 @@ pub(crate) fn i2(
     registers: bool,
 ) -> Result<(Draft, Vec<u8>), Failure> {
     let own = context.identity.hit();
-    let keys = KeyPair::new(offer.group, context.random);
+    let keys = Arc::new(KeyPair::new(offer.group, context.random));
     let no_group = Failure::NoCommonChoice("group");
     let secret = keys.agree(&offer.value).ok_or(no_group)?;
     let (rhash, hosts) = (offer.peer.rhash(), [own, offer.peer.hit()]);
     let keymat = Keymat::new(rhash, secret, &offer.i, solution, hosts);
-    let keying = Keying::new(keymat, rhash, (offer.cipher, offer.suite), hosts).ok_or(no_group)?;
+    let agreement = Agreement {
+        own: Arc::clone(&keys),
+        peer: offer.value.clone(),
+    };
+    let choices = (offer.cipher, offer.suite);
+    let keying = Keying::new((keymat, agreement), rhash, choices, hosts).ok_or(no_group)?;
     let spi = context.new_spi();
     let mut builder = Builder::new(PacketType::I2, own, offer.peer.hit());
     push_answer(

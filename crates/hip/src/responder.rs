@@ -19,10 +19,11 @@ use crate::puzzle::{self, Hosts};
 use crate::rendezvous;
 use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
-use crate::session::{Answered, Keying, Session};
+use crate::session::{Agreement, Answered, Keying, Session};
 use crate::suite::EspSuite;
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
@@ -58,7 +59,7 @@ struct Template {
 struct Generation {
     number: u16,
     begun: Instant,
-    keys: BTreeMap<Group, KeyPair>,
+    keys: BTreeMap<Group, Arc<KeyPair>>,
     templates: BTreeMap<(Group, u8), Template>,
     /// Solutions that have made an association.
     solved: BTreeSet<Vec<u8>>,
@@ -244,7 +245,7 @@ impl Responder {
         let number = self.number(rhash, opaque, difficulty, hosts, &origin.path);
         let generation = &mut self.current;
         let keys = generation.keys.entry(group);
-        let keys = keys.or_insert_with(|| KeyPair::new(group, context.random));
+        let keys = keys.or_insert_with(|| Arc::new(KeyPair::new(group, context.random)));
         let template = match generation.templates.entry((group, difficulty)) {
             Entry::Occupied(made) => made.into_mut(),
             Entry::Vacant(place) => {
@@ -402,7 +403,7 @@ fn template(context: &mut Context<'_>, keys: &KeyPair, difficulty: u8) -> Option
 fn keying(
     identity: &Identity,
     message: &Message<'_>,
-    keys: &BTreeMap<Group, KeyPair>,
+    keys: &BTreeMap<Group, Arc<KeyPair>>,
     solution: &Solution<'_>,
 ) -> Result<Keying, Refusal> {
     let value = required(message, kind::DIFFIE_HELLMAN)?.contents;
@@ -424,10 +425,15 @@ fn keying(
     let cipher = HipCipher::from_number(cipher).ok_or(Refusal::Choice)?;
     let suite = EspSuite::from_number(u16::from_be_bytes([high, low])).ok_or(Refusal::Choice)?;
     let secret = pair.agree(value.value).ok_or(Refusal::Choice)?;
+    let agreement = Agreement {
+        own: Arc::clone(pair),
+        peer: value.value.to_vec(),
+    };
     let rhash = identity.public().rhash();
     let hosts = [identity.hit(), message.sender()];
     let keymat = Keymat::new(rhash, secret, solution.i, solution.j, hosts);
-    Keying::new(keymat, rhash, (cipher, suite), hosts).ok_or(Refusal::Choice)
+    let source = (keymat, agreement);
+    Keying::new(source, rhash, (cipher, suite), hosts).ok_or(Refusal::Choice)
 }
 
 /// Reads the Initiator's identity, which may be encrypted.

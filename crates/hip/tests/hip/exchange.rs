@@ -277,7 +277,7 @@ fn a_host_that_has_begun_anew_is_taken_back() {
 fn keys_are_replaced_before_they_are_used_up() {
     let rekeying = Rekeying {
         packets: 50,
-        bytes: 1 << 40,
+        ..Rekeying::default()
     };
     let config = || Config {
         rekeying,
