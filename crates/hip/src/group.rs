@@ -236,3 +236,48 @@ fn with_prefix(coordinates: &[u8], length: usize) -> Option<Vec<u8>> {
         point
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chacha20::ChaCha20Rng;
+    use rand_core::SeedableRng;
+
+    /// What lies outside 2 ..= p - 2 gives a secret that everybody can guess.
+    #[test]
+    fn values_of_small_order_are_none_of_a_modp_group() {
+        let mut random = ChaCha20Rng::from_seed([1; 32]);
+        let pair = KeyPair::new(Group::Modp1536, &mut random);
+        let bytes = |value: &U1536| value.to_be_bytes().as_ref().to_vec();
+        let less = |by: u32| bytes(&PRIME_1536.wrapping_sub(&U1536::from_u32(by)));
+        let wrong = [
+            alloc::vec![],
+            alloc::vec![0; 192],
+            bytes(&U1536::ONE),
+            less(1),
+            bytes(&PRIME_1536),
+            alloc::vec![0xff; 192],
+            alloc::vec![1; 193],
+        ];
+        for value in &wrong {
+            assert!(pair.agree(value).is_none(), "{value:?}");
+        }
+        assert!(pair.agree(&less(2)).is_some());
+        assert!(pair.agree(&[2]).is_some());
+    }
+
+    #[test]
+    fn what_is_no_point_of_its_curve_is_refused() {
+        let mut random = ChaCha20Rng::from_seed([1; 32]);
+        for (group, length) in [(Group::P256, 64), (Group::P384, 96)] {
+            let pair = KeyPair::new(group, &mut random);
+            let other = KeyPair::new(group, &mut random);
+            let mut off = other.public().to_vec();
+            off[0] ^= 1;
+            for wrong in [alloc::vec![0; length], alloc::vec![0xff; length], off] {
+                assert!(pair.agree(&wrong).is_none(), "{group:?}");
+            }
+            assert!(pair.agree(other.public()).is_some());
+        }
+    }
+}

@@ -7,6 +7,9 @@ mod opportunistic;
 mod relay;
 mod timers;
 
+#[cfg(test)]
+mod rekeying_tests;
+
 use crate::addresses::{Path, PeerAddress};
 use crate::association::{Association, Data, State, StateName};
 use crate::beet::Inner;
