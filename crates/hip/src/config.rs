@@ -1,6 +1,7 @@
 //! What a host is made with: policy, limits, times.
 
 use crate::local_scope::LocalScope;
+use crate::suite::EspSuite;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
@@ -101,6 +102,8 @@ pub struct Config {
     pub limits: Limits,
     /// When keys are replaced.
     pub rekeying: Rekeying,
+    /// How data may be sealed, the preferred ones first: by default all that encrypt it.
+    pub suites: Vec<EspSuite>,
     /// Unused association lifetime: one without data for so long is closed.
     pub unused_after: Duration,
     /// Credit-based authorization (RFC 8046, section 5.6): data to an unverified address, as much
@@ -139,6 +142,7 @@ impl Default for Config {
                 addresses: 8,
             },
             rekeying: Rekeying::default(),
+            suites: EspSuite::ENCRYPTING.to_vec(),
             unused_after: Duration::from_secs(15 * 60),
             has_credit: true,
             wakes_connections: true,

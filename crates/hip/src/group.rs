@@ -19,6 +19,8 @@ pub enum Group {
     P256,
     /// Number 8: NIST P-384.
     P384,
+    /// Number 9: NIST P-521.
+    P521,
 }
 
 /// The generator of both MODP groups.
@@ -52,7 +54,13 @@ const PRIME_3072: U3072 = U3072::from_be_hex(concat!(
 
 impl Group {
     /// All groups, the preferred ones first.
-    pub const ALL: [Self; 4] = [Self::P256, Self::P384, Self::Modp3072, Self::Modp1536];
+    pub const ALL: [Self; 5] = [
+        Self::P256,
+        Self::P384,
+        Self::P521,
+        Self::Modp3072,
+        Self::Modp1536,
+    ];
 
     /// The group's number on the wire.
     #[must_use]
@@ -62,6 +70,7 @@ impl Group {
             Self::Modp3072 => 4,
             Self::P256 => 7,
             Self::P384 => 8,
+            Self::P521 => 9,
         }
     }
 
@@ -78,6 +87,7 @@ enum Secret {
     Modp3072(Exponent),
     P256(p256::SecretKey),
     P384(p384::SecretKey),
+    P521(p521::SecretKey),
 }
 
 /// A secret exponent: 512 bits are more than twice the strength of the largest group.
@@ -170,6 +180,11 @@ impl KeyPair {
                 let point = secret.public_key().to_sec1_bytes();
                 (Secret::P384(secret), without_prefix(&point))
             }
+            Group::P521 => {
+                let secret = p521::SecretKey::generate_from_rng(random);
+                let point = secret.public_key().to_sec1_bytes();
+                (Secret::P521(secret), without_prefix(&point))
+            }
         };
         Self { secret, public }
     }
@@ -182,6 +197,7 @@ impl KeyPair {
             Secret::Modp3072(_) => Group::Modp3072,
             Secret::P256(_) => Group::P256,
             Secret::P384(_) => Group::P384,
+            Secret::P521(_) => Group::P521,
         }
     }
 
@@ -216,6 +232,10 @@ impl KeyPair {
             }
             Secret::P384(secret) => {
                 let point = p384::PublicKey::from_sec1_bytes(&with_prefix(peer, 96)?).ok()?;
+                secret.diffie_hellman(&point).raw_secret_bytes().to_vec()
+            }
+            Secret::P521(secret) => {
+                let point = p521::PublicKey::from_sec1_bytes(&with_prefix(peer, 132)?).ok()?;
                 secret.diffie_hellman(&point).raw_secret_bytes().to_vec()
             }
         };
@@ -267,9 +287,25 @@ mod tests {
     }
 
     #[test]
+    fn both_ends_agree_on_a_secret_of_fixed_length() {
+        let mut random = ChaCha20Rng::from_seed([1; 32]);
+        let lengths = [(64, 32), (96, 48), (132, 66), (384, 384), (192, 192)];
+        for (group, (public, secret)) in Group::ALL.into_iter().zip(lengths) {
+            let mut pair = || KeyPair::new(group, &mut random);
+            let (a, b) = (pair(), pair());
+            assert_eq!(a.group(), group);
+            assert_eq!(Group::from_number(group.number()), Some(group));
+            assert_eq!(a.public().len(), public, "{group:?}");
+            let agreed = a.agree(b.public()).expect("a public value");
+            assert_eq!(agreed.len(), secret, "{group:?}");
+            assert_eq!(Some(agreed), b.agree(a.public()), "{group:?}");
+        }
+    }
+
+    #[test]
     fn what_is_no_point_of_its_curve_is_refused() {
         let mut random = ChaCha20Rng::from_seed([1; 32]);
-        for (group, length) in [(Group::P256, 64), (Group::P384, 96)] {
+        for (group, length) in [(Group::P256, 64), (Group::P384, 96), (Group::P521, 132)] {
             let pair = KeyPair::new(group, &mut random);
             let other = KeyPair::new(group, &mut random);
             let mut off = other.public().to_vec();

@@ -91,7 +91,7 @@ pub(crate) fn read_r1(
         return Err(Unusable::Failed(Failure::Puzzle));
     }
     let (group, value) = read_group(message)?;
-    let (cipher, suite) = read_choices(message, context.identity.hit())?;
+    let (cipher, suite) = read_choices(message, context)?;
     let hosts = Hosts {
         initiator: context.identity.hit(),
         responder: peer.hit(),
@@ -158,7 +158,11 @@ fn read_group<'a>(message: &Message<'a>) -> Result<(Group, &'a [u8]), Unusable> 
 }
 
 /// The first cipher and suite of the Responder's lists that this host has.
-fn read_choices(message: &Message<'_>, own: Hit) -> Result<(HipCipher, EspSuite), Unusable> {
+fn read_choices(
+    message: &Message<'_>,
+    context: &Context<'_>,
+) -> Result<(HipCipher, EspSuite), Unusable> {
+    let own = context.identity.hit();
     let none = |what| Unusable::Failed(Failure::NoCommonChoice(what));
     let suites = required(message, kind::HIT_SUITE_LIST)?.contents;
     if !suites
@@ -176,7 +180,10 @@ fn read_choices(message: &Message<'_>, own: Hit) -> Result<(HipCipher, EspSuite)
     let cipher = ciphers.into_iter().find_map(HipCipher::from_number);
     let suites = required(message, kind::ESP_TRANSFORM)?.contents;
     let suites = list(suites.get(2..).unwrap_or_default())?;
-    let suite = suites.into_iter().find_map(EspSuite::from_number);
+    let suites = suites.into_iter().filter_map(EspSuite::from_number);
+    let suite = suites
+        .filter(|suite| context.config.suites.contains(suite))
+        .next();
     Ok((
         cipher.ok_or(none("cipher"))?,
         suite.ok_or(none("ESP suite"))?,

@@ -8,8 +8,7 @@
 //! its timer with [`Host::poll_timeout`]. [`Event::Readdressed`] is the symmetric connectivity indicator that a
 //! retransmission trigger waits for.
 //!
-//! Not here: LOCATOR_SET in R1 and I2, certificates, NAT traversal, and the suites of HIP_CIPHER
-//! and ESP without encryption.
+//! Not here: LOCATOR_SET in R1 and I2, certificates, NAT traversal, and HIP_CIPHER without encryption.
 #![no_std]
 #![forbid(unsafe_code)]
 

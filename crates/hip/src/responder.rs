@@ -293,7 +293,7 @@ impl Responder {
         if generation.solved.len() >= MOST_SOLUTIONS {
             return Err(Refusal::Limit.into());
         }
-        let keying = keying(context.identity, message, &generation.keys, &solution)?;
+        let keying = keying(context, message, &generation.keys, &solution)?;
         let peer = initiator_identity(message, &keying)?;
         verify_mac(message, keying.rhash, &keying.keys.peer)?;
         verify_signature(message, &peer)?;
@@ -391,8 +391,9 @@ fn template(context: &mut Context<'_>, keys: &KeyPair, difficulty: u8) -> Option
     );
     builder.push_with(kind::ESP_TRANSFORM, |out| {
         out.extend_from_slice(&[0, 0]);
-        let suites = EspSuite::ALL.map(|suite| suite.number().to_be_bytes());
-        out.extend_from_slice(suites.as_flattened());
+        for suite in &context.config.suites {
+            out.extend_from_slice(&suite.number().to_be_bytes());
+        }
     });
     context.sign(&mut builder, kind::HIP_SIGNATURE_2)?;
     let packet = builder.finish()?;
@@ -401,7 +402,7 @@ fn template(context: &mut Context<'_>, keys: &KeyPair, difficulty: u8) -> Option
 
 /// Agrees on keys with the Initiator.
 fn keying(
-    identity: &Identity,
+    context: &Context<'_>,
     message: &Message<'_>,
     keys: &BTreeMap<Group, Arc<KeyPair>>,
     solution: &Solution<'_>,
@@ -423,14 +424,16 @@ fn keying(
         return Err(Refusal::Choice);
     };
     let cipher = HipCipher::from_number(cipher).ok_or(Refusal::Choice)?;
-    let suite = EspSuite::from_number(u16::from_be_bytes([high, low])).ok_or(Refusal::Choice)?;
+    let suite = EspSuite::from_number(u16::from_be_bytes([high, low]));
+    let suite = suite.filter(|suite| context.config.suites.contains(suite));
+    let suite = suite.ok_or(Refusal::Choice)?;
     let secret = pair.agree(value.value).ok_or(Refusal::Choice)?;
     let agreement = Agreement {
         own: Arc::clone(pair),
         peer: value.value.to_vec(),
     };
-    let rhash = identity.public().rhash();
-    let hosts = [identity.hit(), message.sender()];
+    let rhash = context.identity.public().rhash();
+    let hosts = [context.identity.hit(), message.sender()];
     let keymat = Keymat::new(rhash, secret, solution.i, solution.j, hosts);
     let source = (keymat, agreement);
     Keying::new(source, rhash, (cipher, suite), hosts).ok_or(Refusal::Choice)
