@@ -180,10 +180,8 @@ fn read_choices(
     let cipher = ciphers.into_iter().find_map(HipCipher::from_number);
     let suites = required(message, kind::ESP_TRANSFORM)?.contents;
     let suites = list(suites.get(2..).unwrap_or_default())?;
-    let suites = suites.into_iter().filter_map(EspSuite::from_number);
-    let suite = suites
-        .filter(|suite| context.config.suites.contains(suite))
-        .next();
+    let mut suites = suites.into_iter().filter_map(EspSuite::from_number);
+    let suite = suites.find(|suite| context.config.suites.contains(suite));
     Ok((
         cipher.ok_or(none("cipher"))?,
         suite.ok_or(none("ESP suite"))?,

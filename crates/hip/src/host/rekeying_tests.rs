@@ -131,6 +131,9 @@ fn fresh(group: Group, seed: u8) -> Vec<u8> {
     KeyPair::new(group, &mut random).public().to_vec()
 }
 
+/// An index, an SPI, and a group with a value.
+type Offered<'a> = (u16, u32, Option<(u8, &'a [u8])>);
+
 #[test]
 fn wrong_values_groups_and_indices_are_refused_and_the_old_keys_stay() {
     let mut pair = Pair::new();
@@ -141,7 +144,7 @@ fn wrong_values_groups_and_indices_are_refused_and_the_old_keys_stay() {
     let other = fresh(Group::P384, 9);
     let zeros = [0; 64];
     let ones = [0xff; 64];
-    let wrong: [(u16, u32, Option<(u8, &[u8])>); 9] = [
+    let wrong: [Offered<'_>; 9] = [
         (0, 1_000, Some((7, &off_curve))),
         (0, 1_000, Some((7, &zeros))),
         (0, 1_000, Some((7, &ones))),
