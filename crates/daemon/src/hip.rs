@@ -514,6 +514,9 @@ fn tell(event: &Event) {
             tracing::info!(%peer, %address, took_ms, "readdressed");
         }
         Event::Rekeyed { peer } => tracing::info!(%peer, "new keys for data"),
+        Event::RekeyingFailed { peer } => {
+            tracing::warn!(%peer, "no answer to the offer of new keys for data: the old ones stay");
+        }
         Event::Closed { peer } => tracing::info!(%peer, "association closed"),
         Event::Registered { server } => tracing::info!(%server, "registered"),
     }

@@ -194,7 +194,8 @@ impl Association {
                 .min(),
             State::Established { session } => {
                 let unused = session.last_used + unused_after;
-                let previous = session.previous.as_ref().map(|(_, until)| lifetime(until));
+                let previous = session.previous.as_ref();
+                let previous = previous.and_then(|(_, until)| until.as_ref().map(lifetime));
                 let renewal = session.renewal.map(|at| (at, Reason::Registration));
                 let silence = session.recent.deadline.map(|at| (at, Reason::Silence));
                 let all = [Some((unused, Reason::Lifetime)), previous, renewal, silence];

@@ -1,6 +1,7 @@
 //! What a host is made with: policy, limits, times.
 
 use crate::local_scope::LocalScope;
+use crate::suite::EspSuite;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
@@ -64,13 +65,30 @@ pub struct Limits {
     pub addresses: usize,
 }
 
-/// When the keys of a security association are replaced.
+/// When the keys of a security association are replaced, and from where the next ones come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rekeying {
     /// Packets sent under one key.
     pub packets: u64,
     /// Bytes sent under one key.
     pub bytes: u64,
+    /// Age of keys at which the next packet has them replaced.
+    pub lifetime: Duration,
+    /// Whether this host offers a new Diffie-Hellman value each time it offers new keys: who learns a secret
+    /// then reads what was sent with it, and no more. Otherwise it does so when the material has run out.
+    pub has_new_secret: bool,
+}
+
+impl Default for Rekeying {
+    /// After an hour of use, 2^32 packets or 2^40 bytes, each time with a new secret.
+    fn default() -> Self {
+        Self {
+            packets: 1 << 32,
+            bytes: 1 << 40,
+            lifetime: Duration::from_secs(3600),
+            has_new_secret: true,
+        }
+    }
 }
 
 /// What a host is made with.
@@ -84,6 +102,8 @@ pub struct Config {
     pub limits: Limits,
     /// When keys are replaced.
     pub rekeying: Rekeying,
+    /// How data may be sealed, the preferred ones first: by default all that encrypt it.
+    pub suites: Vec<EspSuite>,
     /// Unused association lifetime: one without data for so long is closed.
     pub unused_after: Duration,
     /// Credit-based authorization (RFC 8046, section 5.6): data to an unverified address, as much
@@ -121,10 +141,8 @@ impl Default for Config {
                 hardest_posed: 20,
                 addresses: 8,
             },
-            rekeying: Rekeying {
-                packets: 1 << 32,
-                bytes: 1 << 40,
-            },
+            rekeying: Rekeying::default(),
+            suites: EspSuite::ENCRYPTING.to_vec(),
             unused_after: Duration::from_secs(15 * 60),
             has_credit: true,
             wakes_connections: true,

@@ -77,6 +77,11 @@ pub enum Event {
         /// The peer.
         peer: Hit,
     },
+    /// The peer has not answered an offer of new keys for two minutes; the old ones stay.
+    RekeyingFailed {
+        /// The peer.
+        peer: Hit,
+    },
     /// An association is over.
     Closed {
         /// The peer.

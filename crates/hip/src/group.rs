@@ -19,6 +19,8 @@ pub enum Group {
     P256,
     /// Number 8: NIST P-384.
     P384,
+    /// Number 9: NIST P-521.
+    P521,
 }
 
 /// The generator of both MODP groups.
@@ -52,7 +54,13 @@ const PRIME_3072: U3072 = U3072::from_be_hex(concat!(
 
 impl Group {
     /// All groups, the preferred ones first.
-    pub const ALL: [Self; 4] = [Self::P256, Self::P384, Self::Modp3072, Self::Modp1536];
+    pub const ALL: [Self; 5] = [
+        Self::P256,
+        Self::P384,
+        Self::P521,
+        Self::Modp3072,
+        Self::Modp1536,
+    ];
 
     /// The group's number on the wire.
     #[must_use]
@@ -62,6 +70,7 @@ impl Group {
             Self::Modp3072 => 4,
             Self::P256 => 7,
             Self::P384 => 8,
+            Self::P521 => 9,
         }
     }
 
@@ -78,6 +87,7 @@ enum Secret {
     Modp3072(Exponent),
     P256(p256::SecretKey),
     P384(p384::SecretKey),
+    P521(p521::SecretKey),
 }
 
 /// A secret exponent: 512 bits are more than twice the strength of the largest group.
@@ -170,6 +180,11 @@ impl KeyPair {
                 let point = secret.public_key().to_sec1_bytes();
                 (Secret::P384(secret), without_prefix(&point))
             }
+            Group::P521 => {
+                let secret = p521::SecretKey::generate_from_rng(random);
+                let point = secret.public_key().to_sec1_bytes();
+                (Secret::P521(secret), without_prefix(&point))
+            }
         };
         Self { secret, public }
     }
@@ -182,6 +197,7 @@ impl KeyPair {
             Secret::Modp3072(_) => Group::Modp3072,
             Secret::P256(_) => Group::P256,
             Secret::P384(_) => Group::P384,
+            Secret::P521(_) => Group::P521,
         }
     }
 
@@ -218,6 +234,10 @@ impl KeyPair {
                 let point = p384::PublicKey::from_sec1_bytes(&with_prefix(peer, 96)?).ok()?;
                 secret.diffie_hellman(&point).raw_secret_bytes().to_vec()
             }
+            Secret::P521(secret) => {
+                let point = p521::PublicKey::from_sec1_bytes(&with_prefix(peer, 132)?).ok()?;
+                secret.diffie_hellman(&point).raw_secret_bytes().to_vec()
+            }
         };
         Some(Zeroizing::new(shared))
     }
@@ -235,4 +255,65 @@ fn with_prefix(coordinates: &[u8], length: usize) -> Option<Vec<u8>> {
         point.extend_from_slice(coordinates);
         point
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chacha20::ChaCha20Rng;
+    use rand_core::SeedableRng;
+
+    /// What lies outside 2 ..= p - 2 gives a secret that everybody can guess.
+    #[test]
+    fn values_of_small_order_are_none_of_a_modp_group() {
+        let mut random = ChaCha20Rng::from_seed([1; 32]);
+        let pair = KeyPair::new(Group::Modp1536, &mut random);
+        let bytes = |value: &U1536| value.to_be_bytes().as_ref().to_vec();
+        let less = |by: u32| bytes(&PRIME_1536.wrapping_sub(&U1536::from_u32(by)));
+        let wrong = [
+            alloc::vec![],
+            alloc::vec![0; 192],
+            bytes(&U1536::ONE),
+            less(1),
+            bytes(&PRIME_1536),
+            alloc::vec![0xff; 192],
+            alloc::vec![1; 193],
+        ];
+        for value in &wrong {
+            assert!(pair.agree(value).is_none(), "{value:?}");
+        }
+        assert!(pair.agree(&less(2)).is_some());
+        assert!(pair.agree(&[2]).is_some());
+    }
+
+    #[test]
+    fn both_ends_agree_on_a_secret_of_fixed_length() {
+        let mut random = ChaCha20Rng::from_seed([1; 32]);
+        let lengths = [(64, 32), (96, 48), (132, 66), (384, 384), (192, 192)];
+        for (group, (public, secret)) in Group::ALL.into_iter().zip(lengths) {
+            let mut pair = || KeyPair::new(group, &mut random);
+            let (a, b) = (pair(), pair());
+            assert_eq!(a.group(), group);
+            assert_eq!(Group::from_number(group.number()), Some(group));
+            assert_eq!(a.public().len(), public, "{group:?}");
+            let agreed = a.agree(b.public()).expect("a public value");
+            assert_eq!(agreed.len(), secret, "{group:?}");
+            assert_eq!(Some(agreed), b.agree(a.public()), "{group:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_point_of_its_curve_is_refused() {
+        let mut random = ChaCha20Rng::from_seed([1; 32]);
+        for (group, length) in [(Group::P256, 64), (Group::P384, 96), (Group::P521, 132)] {
+            let pair = KeyPair::new(group, &mut random);
+            let other = KeyPair::new(group, &mut random);
+            let mut off = other.public().to_vec();
+            off[0] ^= 1;
+            for wrong in [alloc::vec![0; length], alloc::vec![0xff; length], off] {
+                assert!(pair.agree(&wrong).is_none(), "{group:?}");
+            }
+            assert!(pair.agree(other.public()).is_some());
+        }
+    }
 }

@@ -7,6 +7,9 @@ mod opportunistic;
 mod relay;
 mod timers;
 
+#[cfg(test)]
+mod rekeying_tests;
+
 use crate::addresses::{Path, PeerAddress};
 use crate::association::{Association, Data, State, StateName};
 use crate::beet::Inner;
@@ -55,6 +58,12 @@ pub struct View {
     pub readdressings: u64,
     /// The last one.
     pub last_readdressing: Option<Readdressing>,
+    /// When the keys for data were drawn.
+    pub keys_since: Option<Instant>,
+    /// How often keys for data were replaced since the base exchange.
+    pub rekeyings: u64,
+    /// How often the peer has not answered an offer of new keys.
+    pub failed_rekeyings: u64,
     /// When this host's registration with the peer, a rendezvous server, ends.
     pub registered_until: Option<Instant>,
 }
@@ -152,6 +161,9 @@ impl Host {
                 received: session.map(|s| s.received).unwrap_or_default(),
                 readdressings: session.map_or(0, |s| s.readdressings),
                 last_readdressing: session.and_then(|s| s.last_readdressing),
+                keys_since: session.map(|s| s.keys_since),
+                rekeyings: session.map_or(0, |s| s.rekeyings),
+                failed_rekeyings: session.map_or(0, |s| s.failed_rekeyings),
                 registered_until: session.and_then(|s| s.registered_until),
             }
         })

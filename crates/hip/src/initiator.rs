@@ -11,8 +11,9 @@ use crate::keymat::Keymat;
 use crate::puzzle::{Hosts, Solver};
 use crate::rendezvous;
 use crate::sa::{Inbound, Outbound};
-use crate::session::{Keying, Session};
+use crate::session::{Agreement, Keying, Session};
 use crate::suite::EspSuite;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::Instant;
@@ -90,7 +91,7 @@ pub(crate) fn read_r1(
         return Err(Unusable::Failed(Failure::Puzzle));
     }
     let (group, value) = read_group(message)?;
-    let (cipher, suite) = read_choices(message, context.identity.hit())?;
+    let (cipher, suite) = read_choices(message, context)?;
     let hosts = Hosts {
         initiator: context.identity.hit(),
         responder: peer.hit(),
@@ -157,7 +158,11 @@ fn read_group<'a>(message: &Message<'a>) -> Result<(Group, &'a [u8]), Unusable> 
 }
 
 /// The first cipher and suite of the Responder's lists that this host has.
-fn read_choices(message: &Message<'_>, own: Hit) -> Result<(HipCipher, EspSuite), Unusable> {
+fn read_choices(
+    message: &Message<'_>,
+    context: &Context<'_>,
+) -> Result<(HipCipher, EspSuite), Unusable> {
+    let own = context.identity.hit();
     let none = |what| Unusable::Failed(Failure::NoCommonChoice(what));
     let suites = required(message, kind::HIT_SUITE_LIST)?.contents;
     if !suites
@@ -175,7 +180,8 @@ fn read_choices(message: &Message<'_>, own: Hit) -> Result<(HipCipher, EspSuite)
     let cipher = ciphers.into_iter().find_map(HipCipher::from_number);
     let suites = required(message, kind::ESP_TRANSFORM)?.contents;
     let suites = list(suites.get(2..).unwrap_or_default())?;
-    let suite = suites.into_iter().find_map(EspSuite::from_number);
+    let mut suites = suites.into_iter().filter_map(EspSuite::from_number);
+    let suite = suites.find(|suite| context.config.suites.contains(suite));
     Ok((
         cipher.ok_or(none("cipher"))?,
         suite.ok_or(none("ESP suite"))?,
@@ -233,12 +239,17 @@ pub(crate) fn i2(
     registers: bool,
 ) -> Result<(Draft, Vec<u8>), Failure> {
     let own = context.identity.hit();
-    let keys = KeyPair::new(offer.group, context.random);
+    let keys = Arc::new(KeyPair::new(offer.group, context.random));
     let no_group = Failure::NoCommonChoice("group");
     let secret = keys.agree(&offer.value).ok_or(no_group)?;
     let (rhash, hosts) = (offer.peer.rhash(), [own, offer.peer.hit()]);
     let keymat = Keymat::new(rhash, secret, &offer.i, solution, hosts);
-    let keying = Keying::new(keymat, rhash, (offer.cipher, offer.suite), hosts).ok_or(no_group)?;
+    let agreement = Agreement {
+        own: Arc::clone(&keys),
+        peer: offer.value.clone(),
+    };
+    let choices = (offer.cipher, offer.suite);
+    let keying = Keying::new((keymat, agreement), rhash, choices, hosts).ok_or(no_group)?;
     let spi = context.new_spi();
     let mut builder = Builder::new(PacketType::I2, own, offer.peer.hit());
     push_answer(

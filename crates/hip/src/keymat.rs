@@ -81,6 +81,17 @@ impl Keymat {
         }
     }
 
+    /// The material of another secret: the numbers of the puzzle and the hosts stay (RFC 7401, section 6.5).
+    #[must_use]
+    pub fn renewed(&self, secret: Zeroizing<Vec<u8>>) -> Self {
+        Self {
+            rhash: self.rhash,
+            salt: self.salt.clone(),
+            secret,
+            info: self.info,
+        }
+    }
+
     /// The first `length` bytes; nothing past what HKDF gives.
     #[must_use]
     pub fn bytes(&self, length: usize) -> Option<Key> {

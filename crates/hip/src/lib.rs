@@ -8,9 +8,7 @@
 //! its timer with [`Host::poll_timeout`]. [`Event::Readdressed`] is the symmetric connectivity indicator that a
 //! retransmission trigger waits for.
 //!
-//! Not here: LOCATOR_SET in R1 and I2, certificates, new Diffie-Hellman keys
-//! at rekeying, NAT traversal, and the suites of HIP_CIPHER
-//! and ESP without encryption.
+//! Not here: LOCATOR_SET in R1 and I2, certificates, NAT traversal, and HIP_CIPHER without encryption.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -34,6 +32,7 @@ pub mod keymat;
 mod local_scope;
 pub mod puzzle;
 mod recent;
+mod rekey;
 mod rendezvous;
 mod responder;
 pub mod rhash;

@@ -19,10 +19,11 @@ use crate::puzzle::{self, Hosts};
 use crate::rendezvous;
 use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
-use crate::session::{Answered, Keying, Session};
+use crate::session::{Agreement, Answered, Keying, Session};
 use crate::suite::EspSuite;
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
@@ -58,7 +59,7 @@ struct Template {
 struct Generation {
     number: u16,
     begun: Instant,
-    keys: BTreeMap<Group, KeyPair>,
+    keys: BTreeMap<Group, Arc<KeyPair>>,
     templates: BTreeMap<(Group, u8), Template>,
     /// Solutions that have made an association.
     solved: BTreeSet<Vec<u8>>,
@@ -244,7 +245,7 @@ impl Responder {
         let number = self.number(rhash, opaque, difficulty, hosts, &origin.path);
         let generation = &mut self.current;
         let keys = generation.keys.entry(group);
-        let keys = keys.or_insert_with(|| KeyPair::new(group, context.random));
+        let keys = keys.or_insert_with(|| Arc::new(KeyPair::new(group, context.random)));
         let template = match generation.templates.entry((group, difficulty)) {
             Entry::Occupied(made) => made.into_mut(),
             Entry::Vacant(place) => {
@@ -292,7 +293,7 @@ impl Responder {
         if generation.solved.len() >= MOST_SOLUTIONS {
             return Err(Refusal::Limit.into());
         }
-        let keying = keying(context.identity, message, &generation.keys, &solution)?;
+        let keying = keying(context, message, &generation.keys, &solution)?;
         let peer = initiator_identity(message, &keying)?;
         verify_mac(message, keying.rhash, &keying.keys.peer)?;
         verify_signature(message, &peer)?;
@@ -390,8 +391,9 @@ fn template(context: &mut Context<'_>, keys: &KeyPair, difficulty: u8) -> Option
     );
     builder.push_with(kind::ESP_TRANSFORM, |out| {
         out.extend_from_slice(&[0, 0]);
-        let suites = EspSuite::ALL.map(|suite| suite.number().to_be_bytes());
-        out.extend_from_slice(suites.as_flattened());
+        for suite in &context.config.suites {
+            out.extend_from_slice(&suite.number().to_be_bytes());
+        }
     });
     context.sign(&mut builder, kind::HIP_SIGNATURE_2)?;
     let packet = builder.finish()?;
@@ -400,9 +402,9 @@ fn template(context: &mut Context<'_>, keys: &KeyPair, difficulty: u8) -> Option
 
 /// Agrees on keys with the Initiator.
 fn keying(
-    identity: &Identity,
+    context: &Context<'_>,
     message: &Message<'_>,
-    keys: &BTreeMap<Group, KeyPair>,
+    keys: &BTreeMap<Group, Arc<KeyPair>>,
     solution: &Solution<'_>,
 ) -> Result<Keying, Refusal> {
     let value = required(message, kind::DIFFIE_HELLMAN)?.contents;
@@ -422,12 +424,19 @@ fn keying(
         return Err(Refusal::Choice);
     };
     let cipher = HipCipher::from_number(cipher).ok_or(Refusal::Choice)?;
-    let suite = EspSuite::from_number(u16::from_be_bytes([high, low])).ok_or(Refusal::Choice)?;
+    let suite = EspSuite::from_number(u16::from_be_bytes([high, low]));
+    let suite = suite.filter(|suite| context.config.suites.contains(suite));
+    let suite = suite.ok_or(Refusal::Choice)?;
     let secret = pair.agree(value.value).ok_or(Refusal::Choice)?;
-    let rhash = identity.public().rhash();
-    let hosts = [identity.hit(), message.sender()];
+    let agreement = Agreement {
+        own: Arc::clone(pair),
+        peer: value.value.to_vec(),
+    };
+    let rhash = context.identity.public().rhash();
+    let hosts = [context.identity.hit(), message.sender()];
     let keymat = Keymat::new(rhash, secret, solution.i, solution.j, hosts);
-    Keying::new(keymat, rhash, (cipher, suite), hosts).ok_or(Refusal::Choice)
+    let source = (keymat, agreement);
+    Keying::new(source, rhash, (cipher, suite), hosts).ok_or(Refusal::Choice)
 }
 
 /// Reads the Initiator's identity, which may be encrypted.

@@ -6,6 +6,7 @@ use crate::beet;
 use crate::cipher::HipCipher;
 use crate::context::{Context, verify_mac, verify_signature};
 use crate::event::{Event, Protocol, Refusal, Transmit};
+use crate::group::KeyPair;
 use crate::identity::PublicIdentity;
 use crate::keymat::{HipKeys, Keymat, Pair};
 use crate::recent::{ERRORS, Recent, TCP, Wake, Working};
@@ -14,11 +15,12 @@ use crate::sa::{Inbound, Outbound};
 use crate::suite::{EspCipher, EspSuite};
 use crate::update::Updates;
 use crate::volume::{Readdressing, Volume};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::{EspHeader, Hit, Message};
 
-/// How long packets under replaced keys are still opened.
+/// How long packets under replaced keys are still opened, from the first packet under the new ones.
 const OLD_KEYS: Duration = Duration::from_secs(60);
 
 /// How exactly it is known when an association was last used: its deadline need not move with each packet.
@@ -27,10 +29,19 @@ const USE_STEP: Duration = Duration::from_secs(1);
 /// Bytes that ESP adds at most to a payload, for the credit.
 const ESP_OVERHEAD: usize = 64;
 
+/// What a secret is agreed on with: this host's key pair, and the peer's public value.
+#[derive(Clone, Debug)]
+pub(crate) struct Agreement {
+    pub(crate) own: Arc<KeyPair>,
+    pub(crate) peer: Vec<u8>,
+}
+
 /// Keys, and where more come from.
 #[derive(Debug)]
 pub(crate) struct Keying {
     keymat: Keymat,
+    /// What the secret of `keymat` comes from. A later rekeying may replace one half of it only.
+    pub(crate) agreement: Agreement,
     pub(crate) rhash: Rhash,
     pub(crate) cipher: HipCipher,
     pub(crate) suite: EspSuite,
@@ -44,7 +55,7 @@ pub(crate) struct Keying {
 impl Keying {
     /// Draws the keys for HIP packets of the first of `hosts`.
     pub(crate) fn new(
-        keymat: Keymat,
+        (keymat, agreement): (Keymat, Agreement),
         rhash: Rhash,
         (cipher, suite): (HipCipher, EspSuite),
         [own, peer]: [Hit; 2],
@@ -53,6 +64,7 @@ impl Keying {
             keys: keymat.hip_keys(cipher, own, peer)?,
             esp_index: keymat.esp_index(cipher),
             keymat,
+            agreement,
             rhash,
             cipher,
             suite,
@@ -63,20 +75,51 @@ impl Keying {
 
     /// Ciphers for data with the keys at the present index.
     pub(crate) fn esp_ciphers(&self) -> Option<Pair<EspCipher>> {
-        let keys = self
-            .keymat
-            .esp_keys(self.suite, self.esp_index, self.own, self.peer)?;
+        self.ciphers(&self.keymat, self.esp_index)
+    }
+
+    fn ciphers(&self, keymat: &Keymat, index: u16) -> Option<Pair<EspCipher>> {
+        let keys = keymat.esp_keys(self.suite, index, self.own, self.peer)?;
         Some(Pair {
             own: EspCipher::new(self.suite, &keys.own)?,
             peer: EspCipher::new(self.suite, &keys.peer)?,
         })
     }
 
+    /// Moves on to the keys at `index` of the same material; nothing, and no change, if it has run out.
+    pub(crate) fn advance(&mut self, index: u16) -> Option<Pair<EspCipher>> {
+        let ciphers = self.ciphers(&self.keymat, index)?;
+        self.esp_index = index;
+        Some(ciphers)
+    }
+
+    /// Moves on to the first keys of the material of another secret; nothing, and no change, if the peer's value is
+    /// none of the group.
+    pub(crate) fn renew(&mut self, agreement: Agreement) -> Option<Pair<EspCipher>> {
+        let secret = agreement.own.agree(&agreement.peer)?;
+        let keymat = self.keymat.renewed(secret);
+        let ciphers = self.ciphers(&keymat, 0)?;
+        self.keymat = keymat;
+        self.agreement = agreement;
+        self.esp_index = 0;
+        Some(ciphers)
+    }
+
     /// Where the keys of the next security associations begin.
     pub(crate) const fn next_index(&self) -> u16 {
+        self.esp_index.saturating_add(self.drawn())
+    }
+
+    /// Whether the material has keys for the next security associations.
+    pub(crate) fn has_more(&self) -> bool {
+        let end = usize::from(self.next_index()) + usize::from(self.drawn());
+        self.keymat.bytes(end).is_some()
+    }
+
+    /// Bytes that the keys of both directions take.
+    const fn drawn(&self) -> u16 {
         let (encryption, authentication) = self.suite.key_lens();
-        self.esp_index
-            .saturating_add(2 * (encryption + authentication) as u16)
+        2 * (encryption + authentication) as u16
     }
 }
 
@@ -95,8 +138,8 @@ pub(crate) struct Session {
     pub(crate) peer: PublicIdentity,
     pub(crate) keying: Keying,
     pub(crate) inbound: Inbound,
-    /// The replaced association, and its end.
-    pub(crate) previous: Option<(Inbound, Instant)>,
+    /// The replaced association, and its end once the peer sends under the new one.
+    pub(crate) previous: Option<(Inbound, Option<Instant>)>,
     pub(crate) outbound: Outbound,
     /// The replacement, until the peer is known to have it.
     pub(crate) next_outbound: Option<Outbound>,
@@ -118,6 +161,12 @@ pub(crate) struct Session {
     /// How often a readdressing was complete.
     pub(crate) readdressings: u64,
     pub(crate) last_readdressing: Option<Readdressing>,
+    /// When the keys for data were drawn.
+    pub(crate) keys_since: Instant,
+    /// How often keys for data were replaced.
+    pub(crate) rekeyings: u64,
+    /// How often the peer has not answered an offer of new keys.
+    pub(crate) failed_rekeyings: u64,
 }
 
 impl Session {
@@ -146,6 +195,9 @@ impl Session {
             received: Volume::default(),
             readdressings: 0,
             last_readdressing: None,
+            keys_since: now,
+            rekeyings: 0,
+            failed_rekeyings: 0,
         }
     }
 
@@ -160,7 +212,7 @@ impl Session {
         let previous = self.previous.iter().map(|(inbound, _)| inbound.spi);
         core::iter::once(self.inbound.spi)
             .chain(previous)
-            .chain(self.updates.offered_spi())
+            .chain(self.updates.rekeying.offered_spi())
     }
 
     /// Opens an ESP packet of the peer.
@@ -176,6 +228,9 @@ impl Session {
                 let opened = self.inbound.open(packet)?;
                 // The peer sends under the new keys, so it has them.
                 self.promote(context);
+                if let Some((_, until @ None)) = &mut self.previous {
+                    *until = Some(context.now + OLD_KEYS);
+                }
                 opened
             }
             _ => return Err(Refusal::UnknownSpi),
@@ -209,6 +264,7 @@ impl Session {
     pub(crate) fn promote(&mut self, context: &mut Context<'_>) {
         if let Some(next) = self.next_outbound.take() {
             self.outbound = next;
+            self.rekeyings += 1;
             let peer = self.peer.hit();
             context.outbox.events.push_back(Event::Rekeyed { peer });
         }
@@ -217,8 +273,10 @@ impl Session {
     /// Installs new security associations under new keys.
     pub(crate) fn replace(&mut self, now: Instant, inbound: Inbound, outbound: Outbound) {
         let old = core::mem::replace(&mut self.inbound, inbound);
-        self.previous = Some((old, now + OLD_KEYS));
+        // The peer may go on under the old keys for as long as the answer to its offer is lost.
+        self.previous = Some((old, None));
         self.next_outbound = Some(outbound);
+        self.keys_since = now;
     }
 
     /// The path that data may take now; nothing if it has to wait.
@@ -326,7 +384,9 @@ impl Session {
     /// Whether the keys for data have served their time.
     pub(crate) fn needs_new_keys(&self, context: &Context<'_>) -> bool {
         let limits = &context.config.rekeying;
-        self.next_outbound.is_none()
-            && (self.outbound.sequence >= limits.packets || self.outbound.bytes >= limits.bytes)
+        let sent = &self.outbound;
+        let is_old = sent.sequence > 0 && context.now.since(self.keys_since) >= limits.lifetime;
+        let are_used_up = sent.sequence >= limits.packets || sent.bytes >= limits.bytes;
+        self.next_outbound.is_none() && (is_old || are_used_up)
     }
 }

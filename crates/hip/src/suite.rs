@@ -29,6 +29,8 @@ const GCM_IV: usize = 8;
 /// How ESP packets are sealed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum EspSuite {
+    /// Number 7: HMAC-SHA-256 alone. Everybody on the path reads what is sent.
+    NullSha256,
     /// Number 8, which every implementation has: AES-128-CBC with HMAC-SHA-256.
     Aes128CbcSha256,
     /// Number 9: AES-256-CBC with HMAC-SHA-256.
@@ -39,7 +41,15 @@ pub enum EspSuite {
 
 impl EspSuite {
     /// All suites, the preferred ones first.
-    pub const ALL: [Self; 3] = [
+    pub const ALL: [Self; 4] = [
+        Self::Aes128Gcm,
+        Self::Aes128CbcSha256,
+        Self::Aes256CbcSha256,
+        Self::NullSha256,
+    ];
+
+    /// Those that encrypt, the preferred ones first.
+    pub const ENCRYPTING: [Self; 3] = [
         Self::Aes128Gcm,
         Self::Aes128CbcSha256,
         Self::Aes256CbcSha256,
@@ -49,6 +59,7 @@ impl EspSuite {
     #[must_use]
     pub const fn number(self) -> u16 {
         match self {
+            Self::NullSha256 => 7,
             Self::Aes128CbcSha256 => 8,
             Self::Aes256CbcSha256 => 9,
             Self::Aes128Gcm => 13,
@@ -65,6 +76,7 @@ impl EspSuite {
     #[must_use]
     pub const fn key_lens(self) -> (usize, usize) {
         match self {
+            Self::NullSha256 => (0, 32),
             Self::Aes128CbcSha256 => (16, 32),
             Self::Aes256CbcSha256 => (32, 32),
             Self::Aes128Gcm => (20, 0),
@@ -75,6 +87,7 @@ impl EspSuite {
     #[must_use]
     pub const fn payload_room(self, room: usize) -> usize {
         let (iv, align) = match self {
+            Self::NullSha256 => (0, 4),
             Self::Aes128CbcSha256 | Self::Aes256CbcSha256 => (BLOCK, BLOCK),
             Self::Aes128Gcm => (GCM_IV, 4),
         };
@@ -85,6 +98,7 @@ impl EspSuite {
 
 /// AES in the mode that a suite has, with its key.
 enum Kind {
+    Null(Hmac<Sha256>),
     Cbc128(Box<aes::Aes128>, Hmac<Sha256>),
     Cbc256(Box<aes::Aes256>, Hmac<Sha256>),
     /// With the salt that is part of every nonce.
@@ -109,6 +123,7 @@ impl EspCipher {
     pub fn new(suite: EspSuite, keys: &EspKeys) -> Option<Self> {
         let mac = || <Hmac<Sha256> as KeyInit>::new_from_slice(&keys.authentication).ok();
         Some(Self(match suite {
+            EspSuite::NullSha256 => Kind::Null(mac()?),
             EspSuite::Aes128CbcSha256 => {
                 let cipher = aes::Aes128::new_from_slice(&keys.encryption).ok()?;
                 Kind::Cbc128(Box::new(cipher), mac()?)
@@ -141,6 +156,11 @@ impl EspCipher {
         };
         header.write(&mut packet);
         match &self.0 {
+            Kind::Null(mac) => {
+                append_padded(&mut packet, payload, next, 4);
+                let icv = check_value(mac, &packet, sequence)?;
+                packet.extend_from_slice(&icv);
+            }
             Kind::Cbc128(cipher, mac) => {
                 let (iv, body) = append_block(&mut packet, (next, payload), random)?;
                 encrypt::<aes::Aes128>(cipher, iv, body)?;
@@ -179,6 +199,7 @@ impl EspCipher {
         let (sealed, icv) = packet.split_at_checked(packet.len().checked_sub(ICV)?)?;
         let (header, rest) = EspHeader::parse(sealed).ok()?;
         let mut plain = match &self.0 {
+            Kind::Null(mac) => checked(mac, sequence, (sealed, icv), rest)?.to_vec(),
             Kind::Cbc128(cipher, mac) => {
                 let body = checked(mac, sequence, (sealed, icv), rest)?;
                 decrypt::<aes::Aes128>(cipher, body)?
@@ -280,7 +301,7 @@ fn append_padded(packet: &mut Vec<u8>, payload: &[u8], next: u8, align: usize) {
     packet.extend_from_slice(&[padding as u8, next]);
 }
 
-/// The check value of the CBC suites: the upper half of the sequence number is covered, too.
+/// The check value of the suites with HMAC: the upper half of the sequence number is covered, too.
 fn check_value(mac: &Hmac<Sha256>, sealed: &[u8], sequence: u64) -> Option<[u8; ICV]> {
     let mut mac = mac.clone();
     mac.update(sealed);

@@ -1,5 +1,5 @@
-//! UPDATE: readdressing, verification of addresses, new keys, registration
-//! (RFC 7401, sections 5.3.5, 6.11 and 6.12; RFC 8046, section 3.2; RFC 7402, sections 6.8 to 6.10).
+//! UPDATE: readdressing, verification of addresses, registration, and what carries new keys
+//! (RFC 7401, sections 5.3.5, 6.11 and 6.12; RFC 8046, section 3.2).
 //!
 //! At most one UPDATE of each purpose waits for its acknowledgement. One that is sent again keeps
 //! its number, but may go to another address of the peer, with a nonce for that address. It gets another number
@@ -9,8 +9,8 @@ use crate::addresses::Path;
 use crate::backoff::Backoff;
 use crate::context::Context;
 use crate::event::{Event, Reason, Refusal};
+use crate::rekey::{Offer, Rekeying};
 use crate::rendezvous;
-use crate::sa::{Inbound, Outbound};
 use crate::session::Session;
 use crate::volume::Readdressing;
 use alloc::vec::Vec;
@@ -29,14 +29,14 @@ const NUMBERS: usize = 8;
 const NONCE: usize = 16;
 
 /// What an UPDATE of ours is for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Purpose {
     /// Tells the peer this host's addresses.
     Readdress,
     /// Tests whether the peer is at an address.
     Verify(IpAddr),
     /// Offers keys for data.
-    Rekey(EspInfo),
+    Rekey(Offer),
     /// Renews a registration.
     Register,
 }
@@ -105,27 +105,28 @@ pub(crate) struct Updates {
     next_id: u32,
     pending: Vec<Pending>,
     seen: Option<Seen>,
-    /// The new keys that this host has offered, until the peer's offer is there, too: the peer may
-    /// acknowledge the one before the other arrives.
-    offer: Option<EspInfo>,
+    /// This host's own offer of new keys.
+    pub(crate) rekeying: Rekeying,
 }
 
 impl Updates {
-    /// When something is sent again.
+    /// When something is sent again, or an offer has had no answer for too long.
     pub(crate) fn deadline(&self) -> Option<(Instant, Reason)> {
-        let due = self.pending.iter().map(|pending| pending.backoff.due).min();
+        let due = self.pending.iter().map(|pending| pending.backoff.due);
+        let due = due.chain(self.rekeying.deadline()).min();
         due.map(|due| (due, Reason::Retransmission))
     }
 
-    /// The SPI that is offered with new keys.
-    pub(crate) fn offered_spi(&self) -> Option<u32> {
-        self.offer.map(|info| info.new_spi)
-    }
-
     /// Whether the peer may not have this host's offer of new keys.
-    fn has_untold_offer(&self) -> bool {
+    pub(crate) fn has_untold_offer(&self) -> bool {
         let mut pending = self.pending.iter();
         pending.any(|pending| matches!(pending.purpose, Purpose::Rekey(_)))
+    }
+
+    /// Stops telling the peer of new keys.
+    pub(crate) fn stop_offering(&mut self) {
+        self.pending
+            .retain(|pending| !matches!(pending.purpose, Purpose::Rekey(_)));
     }
 
     /// Makes everything that waits due at once.
@@ -162,7 +163,7 @@ impl Updates {
         let purpose = Purpose::Verify(address);
         let joined = self.join_readdressing(context);
         joined
-            .or_else(|| self.renew(context, purpose))
+            .or_else(|| self.renew(context, purpose.clone()))
             .unwrap_or_else(|| self.begin(context, purpose))
     }
 
@@ -184,7 +185,7 @@ impl Updates {
     }
 
     /// Begins an UPDATE, in place of one that is like it.
-    fn begin(&mut self, context: &mut Context<'_>, purpose: Purpose) -> u32 {
+    pub(crate) fn begin(&mut self, context: &mut Context<'_>, purpose: Purpose) -> u32 {
         self.pending
             .retain(|pending| !pending.purpose.is_like(&purpose));
         let id = self.next_id;
@@ -253,33 +254,20 @@ impl Session {
         self.start(context, Purpose::Readdress, relays);
     }
 
-    /// Offers the peer new keys for data.
-    pub(crate) fn rekey(&mut self, context: &mut Context<'_>) {
-        if self.updates.offer.is_some() || self.updates.has_untold_offer() {
-            return;
-        }
-        let info = EspInfo {
-            keymat_index: self.keying.next_index(),
-            old_spi: self.inbound.spi,
-            new_spi: context.new_spi(),
-        };
-        self.updates.offer = Some(info);
-        self.start(context, Purpose::Rekey(info), &[]);
-    }
-
     /// Renews the registration with the peer.
     pub(crate) fn renew_registration(&mut self, context: &mut Context<'_>) {
         self.renewal = None;
         self.start(context, Purpose::Register, &[]);
     }
 
-    fn start(&mut self, context: &mut Context<'_>, purpose: Purpose, relays: &[IpAddr]) {
+    pub(crate) fn start(&mut self, context: &mut Context<'_>, purpose: Purpose, relays: &[IpAddr]) {
         let id = self.updates.begin(context, purpose);
         self.transmit(context, id, relays);
     }
 
     /// Sends again what is due.
     pub(crate) fn retransmit_updates(&mut self, context: &mut Context<'_>, relays: &[IpAddr]) {
+        self.withdraw_unanswered_offer(context);
         let is_due = |pending: &&mut Pending| pending.backoff.due <= context.now;
         let mut due = Vec::new();
         let Updates {
@@ -350,7 +338,7 @@ impl Session {
                 old_spi: self.inbound.spi,
                 new_spi: self.inbound.spi,
             };
-            match pending.purpose {
+            match &pending.purpose {
                 Purpose::Readdress => {
                     builder.push_with(kind::ESP_INFO, |out| unchanged.write(out));
                     let set = locator_set(context.locals, self.inbound.spi);
@@ -359,8 +347,8 @@ impl Session {
                 Purpose::Verify(_) => {
                     builder.push_with(kind::ESP_INFO, |out| unchanged.write(out));
                 }
-                Purpose::Rekey(info) => {
-                    builder.push_with(kind::ESP_INFO, |out| info.write(out));
+                Purpose::Rekey(offer) => {
+                    builder.push_with(kind::ESP_INFO, |out| offer.info.write(out));
                 }
                 Purpose::Register => {}
             }
@@ -370,12 +358,12 @@ impl Session {
             builder.push(kind::ACK, &ack.to_be_bytes());
         }
         if let Some(pending) = pending {
-            match pending.purpose {
+            match &pending.purpose {
                 Purpose::Readdress | Purpose::Verify(_) => {
                     builder.push(kind::ECHO_REQUEST_SIGNED, &pending.nonce(self, to));
                 }
                 Purpose::Register => rendezvous::push_request(&mut builder),
-                Purpose::Rekey(_) => {}
+                Purpose::Rekey(offer) => offer.push_value(&mut builder),
             }
         }
         for nonce in echo {
@@ -403,6 +391,10 @@ impl Session {
         let mut outcome = Outcome::default();
         self.hear_echo(message, &mut outcome);
         self.hear_acks(&acks, &mut outcome);
+        // Before the news: they may be of the next keys.
+        if !self.updates.has_untold_offer() {
+            self.promote(context);
+        }
         match (seq.first().copied(), &self.updates.seen) {
             (Some(id), Some(seen)) if id == seen.id => self.repeat_reply(context),
             (Some(id), Some(seen)) if id < seen.id => return Err(Refusal::Replay),
@@ -464,8 +456,10 @@ impl Session {
     fn hear_acks(&mut self, acks: &[u32], outcome: &mut Outcome) {
         self.updates.pending.retain(|pending| {
             let is_acknowledged = acks.iter().any(|&id| pending.was_sent_as(id));
-            if is_acknowledged && pending.purpose == Purpose::Readdress {
-                outcome.told = Some(pending.into());
+            match &pending.purpose {
+                Purpose::Readdress if is_acknowledged => outcome.told = Some(pending.into()),
+                Purpose::Rekey(offer) if is_acknowledged => self.updates.rekeying.note_told(offer),
+                _ => {}
             }
             !is_acknowledged
         });
@@ -505,7 +499,7 @@ impl Session {
         let rekey_id = match message.find(kind::ESP_INFO) {
             Some(info) => {
                 let info = EspInfo::parse(info.contents).map_err(|_| Refusal::Malformed)?;
-                self.hear_esp_info(context, info)?
+                self.hear_esp_info(context, message, info)?
             }
             None => None,
         };
@@ -557,58 +551,6 @@ impl Session {
         builder.push(kind::ACK, &id.to_be_bytes());
         rendezvous::push_response(&mut builder, context.config.is_rendezvous_server);
         context.authenticate(builder, self.keying.rhash, &self.keying.keys.own)
-    }
-
-    /// The peer offers, or answers with, new keys; gives the number of our own offer if it goes
-    /// with the answer.
-    fn hear_esp_info(
-        &mut self,
-        context: &mut Context<'_>,
-        info: EspInfo,
-    ) -> Result<Option<u32>, Refusal> {
-        let is_rekeying = info.old_spi != info.new_spi && info.old_spi != 0 && info.new_spi != 0;
-        if !is_rekeying {
-            return Ok(None);
-        }
-        let next = self.next_outbound.as_ref();
-        if info.new_spi == self.outbound.spi || next.is_some_and(|next| next.spi == info.new_spi) {
-            // These keys are known: the offer has come once more, under another number.
-            return Ok(None);
-        }
-        if info.old_spi != self.outbound.spi || self.next_outbound.is_some() || info.new_spi <= 255
-        {
-            return Err(Refusal::Choice);
-        }
-        let own_offer = self.updates.offer;
-        let least = self.keying.next_index();
-        let own_index = own_offer.map_or(least, |offer| offer.keymat_index);
-        let index = own_index.max(info.keymat_index);
-        // A peer cannot use up the material at one stroke.
-        if info.keymat_index < least || info.keymat_index > least.saturating_add(1024) {
-            return Err(Refusal::Choice);
-        }
-        let before = core::mem::replace(&mut self.keying.esp_index, index);
-        let Some(ciphers) = self.keying.esp_ciphers() else {
-            self.keying.esp_index = before;
-            return Err(Refusal::Limit);
-        };
-        let (spi, answer) = match own_offer {
-            Some(offer) => (offer.new_spi, None),
-            None => {
-                let answer = EspInfo {
-                    keymat_index: index,
-                    old_spi: self.inbound.spi,
-                    new_spi: context.new_spi(),
-                };
-                let id = self.updates.begin(context, Purpose::Rekey(answer));
-                (answer.new_spi, Some(id))
-            }
-        };
-        self.updates.offer = None;
-        let inbound = Inbound::new(spi, ciphers.peer);
-        let outbound = Outbound::new(info.new_spi, ciphers.own);
-        self.replace(context.now, inbound, outbound);
-        Ok(answer)
     }
 
     /// Tells the driver what has come of an UPDATE.

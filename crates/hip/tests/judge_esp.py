@@ -20,10 +20,11 @@ def check_value(key, sealed, sequence):
 
 
 def answer(act, cipher, key, check_key, spi, sequence, packet):
-    check_key, packet = bytes.fromhex(check_key.strip("-")), bytes.fromhex(packet)
+    key, check_key = bytes.fromhex(key.strip("-")), bytes.fromhex(check_key.strip("-"))
+    packet = bytes.fromhex(packet)
     sequence = int(sequence)
     association = SecurityAssociation(
-        ESP, spi=int(spi), crypt_algo=cipher, crypt_key=bytes.fromhex(key),
+        ESP, spi=int(spi), crypt_algo=cipher, crypt_key=key or None,
         esn_en=True, esn=sequence >> 32)
     ip = IP(src="192.0.2.1", dst="192.0.2.2")
     if act == "seal":

@@ -21,8 +21,8 @@ use outlast_base::time::Duration;
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::{InFlight, OutageProcess, PipeConfig, RateChange, WhileDown};
 use outlast_scenario::{
-    Direction, Hop, Indicators, LinkSettings, Mechanism, Pattern, Scenario, Stack, Traffic,
-    Workload,
+    Direction, Hop, Indicators, LinkSettings, Mechanism, MobileIp, Pattern, Scenario, Stack,
+    Traffic, Workload,
 };
 
 /// Link, workload and mechanisms of `scenario` in one line.
@@ -85,6 +85,20 @@ fn placed(scenario: &Scenario) -> Vec<(String, Mechanism)> {
         .collect()
 }
 
+/// How Mobile IP finds the mobile, and what is at its gateways.
+fn places(mobile_ip: MobileIp) -> String {
+    let (detection, delay) = (mobile_ip.detection, time(mobile_ip.delay));
+    let away = match mobile_ip.foreign_agents {
+        true => "foreign agents",
+        false => "addresses of its own",
+    };
+    let home = mobile_ip
+        .home
+        .map(|home| format!(", home at gateway {home}"));
+    let home = home.unwrap_or_default();
+    format!("detection {detection}, {away}, {delay} to the home agent{home}")
+}
+
 /// Everything that `scenario` sets and that a reader of its results has to know, a row for each.
 #[must_use]
 pub fn table(scenario: &Scenario) -> Table {
@@ -141,16 +155,7 @@ pub fn table(scenario: &Scenario) -> Table {
         rows.push("Between gateways", format!("messages take {delay} one way"));
     }
     if let Some(mobile_ip) = scenario.mobile_ip {
-        let (detection, delay) = (mobile_ip.detection, time(mobile_ip.delay));
-        let away = match mobile_ip.foreign_agents {
-            true => "foreign agents",
-            false => "addresses of its own",
-        };
-        let home = mobile_ip
-            .home
-            .map_or_else(String::new, |home| format!(", home at gateway {home}"));
-        let text = format!("detection {detection}, {away}, {delay} to the home agent{home}");
-        rows.push("Mobile IP", text);
+        rows.push("Mobile IP", places(mobile_ip));
     }
     if !scenario.handoffs.is_empty() {
         rows.push("Hand-offs", scenario.handoffs.len().to_string());

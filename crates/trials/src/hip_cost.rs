@@ -21,7 +21,9 @@ use outlast_experiments::setting::{Setting, Task};
 use outlast_report::judgement::{Claim, Measured, Published};
 use outlast_report::table::{Cell as Shown, Column, Table};
 use outlast_report::unit::Unit;
-use trial::{CostTrial, First, HIP, IDENTITIES, Observed, PLAIN, Sample, Step, WIREGUARD};
+use trial::{
+    CostTrial, First, HIP, IDENTITIES, LOCAL_SCOPE, Observed, PLAIN, Sample, Step, WIREGUARD,
+};
 
 /// The trial.
 pub static EXPERIMENT: Experiment = Experiment {
@@ -55,7 +57,7 @@ fn method(extent: Extent) -> Vec<String> {
         ),
         format!(
             "Throughput: one TCP connection (CUBIC) without a tunnel, through `outlast run --role hip` on both hosts \
-             (AES-128-GCM, MTU 1,440), and through `boringtun-cli` on both hosts (MTU 1,420, its default of four \
+             (AES-128-GCM, MTU 1,440) between tags and between local-scope addresses of IPv4, and through `boringtun-cli` on both hosts (MTU 1,420, its default of four \
              threads), one after another, {rounds} rounds of {} each. Processor time is that of the tunnel's program, \
              with what the kernel does on its behalf; medians.",
             Unit::Seconds.show_exact(window.as_secs_f64()),
@@ -209,7 +211,7 @@ fn crowd_table(observed: Option<&Observed>) -> Table {
 struct Tunnels;
 
 const TUNNELS: &str = "tunnels";
-const WAYS: [&str; 3] = [PLAIN, HIP, WIREGUARD];
+const WAYS: [&str; 4] = [PLAIN, HIP, LOCAL_SCOPE, WIREGUARD];
 
 impl Figure for Tunnels {
     fn name(&self) -> &'static str {

@@ -186,6 +186,7 @@ impl Figure for Moves {
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
         Part::new("New bytes after a new address")
             .table(table(runs))
+            .table(late_table(runs))
             .claims(claims(runs))
     }
 }
@@ -265,6 +266,57 @@ fn row(help: Help, program: Program, number: usize, observed: &Observed) -> Vec<
         Shown::from(late.count() as u64),
         end,
     ]
+}
+
+/// What came beyond the limit with HIP: behind other data in the link's queue, or for another reason.
+fn late_table(runs: &Runs) -> Table {
+    let columns = vec![
+        Column::quantity("move", "Move", Unit::Count),
+        Column::text("who", "Who moved"),
+        Column::quantity("outage_s", "Outage", Unit::Seconds),
+        Column::text("program", "Program"),
+        Column::quantity("resume_s", "New bytes after", Unit::Seconds),
+        Column::quantity("first_s", "First new bytes of any", Unit::Seconds),
+        Column::quantity("used", "Link used until then", Unit::Share),
+        Column::quantity("late_s", "Emulator late by", Unit::Seconds),
+    ];
+    let mut table = Table::new(columns).titled("With HIP, beyond the limit");
+    let observed = seen(Help::Hip, runs).map(|(_, observed)| observed);
+    let moves = observed.map_or_else(Vec::new, |observed| observed.moves);
+    for (number, moved) in moves.iter().enumerate() {
+        let first = moved.resume_s.iter().flatten().copied().reduce(f64::min);
+        for (at, program) in PROGRAMS.into_iter().enumerate() {
+            let resume = moved.resume_s[at];
+            if resume.is_some_and(|resume| resume <= LIMIT_S) {
+                continue;
+            }
+            table.push([
+                Shown::from(number as u64 + 1),
+                Shown::from(moved.who.as_str()),
+                Shown::from(moved.outage_s),
+                Shown::from(program.title()),
+                Shown::from(resume),
+                Shown::from(first),
+                Shown::from(moved.used[at]),
+                Shown::from(moved.late_s),
+            ]);
+        }
+    }
+    let full = Unit::Seconds.show(queue_s());
+    table.note(format!(
+        "The link's queue is {full} long when it is full, as two downloads have it. \"Link used\" is the payload of all \
+         three connections that had come since the new address, as a share of what the link carries in that time. \
+         Where it is large and the first new bytes came early, the path worked, and what is late has waited behind \
+         the other programs' data."
+    ));
+    table
+}
+
+/// How long a packet waits in a full queue, in seconds.
+fn queue_s() -> f64 {
+    // Frames of the downloads are as long as the link takes.
+    let bits = f64::from(trial::QUEUE) * 1_514.0 * 8.0;
+    bits / (f64::from(trial::RATE_MBIT_PER_S) * 1e6)
 }
 
 fn claims(runs: &Runs) -> Vec<Judged> {

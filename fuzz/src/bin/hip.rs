@@ -3,15 +3,17 @@
 //! Each step is an operation and three bytes of arguments: hosts speak, send segments of TCP between tags or between
 //! local-scope identifiers, move, close, forget the other one's tag and know only its address; a packet in
 //! flight arrives, is lost, arrives twice, is altered and gets a checksum that fits again; time
-//! passes; bytes of the input arrive as a packet. After every step both hosts must be sound, and
-//! in the end, when the network is honest again, the hosts must come to speak with each other.
+//! passes; bytes of the input arrive as a packet. Keys are replaced after a few packets, with new secrets.
+//! After every step both hosts must be sound, and in the end, when the network is honest again, the hosts must come
+//! to speak with each other.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use outlast_base::time::{Duration, Instant};
 use outlast_hip::identity::Identity;
 use outlast_hip::{
-    Config, Event, Family, Host, LocalScope, Peer, Protocol, StateName, Transmit, stand_in,
+    Config, Event, Family, Host, LocalScope, Peer, Protocol, Rekeying, StateName, Transmit,
+    stand_in,
 };
 use outlast_wire::hip::{Builder, Hit, Message};
 use outlast_wire::translation::{DualAddress, TranslationError, to_v4, to_v6};
@@ -66,6 +68,11 @@ fn config() -> Config {
     Config {
         local_scope: Some(scope),
         answers_opportunistic: true,
+        // So few that a short input leads to new keys.
+        rekeying: Rekeying {
+            packets: 3,
+            ..Rekeying::default()
+        },
         ..Config::default()
     }
 }
@@ -336,6 +343,7 @@ impl World {
                 | Event::Failed { peer, .. }
                 | Event::Readdressed { peer, .. }
                 | Event::Rekeyed { peer }
+                | Event::RekeyingFailed { peer }
                 | Event::Closed { peer }
                 | Event::Registered { server: peer } => peer,
             };

@@ -100,7 +100,7 @@ fn register_associations(registry: &mut Registry, status: &HipStatus) {
         waiting,
     );
     type Part = fn(&Association) -> u64;
-    let parts: [(&str, &str, Part); 5] = [
+    let parts: [(&str, &str, Part); 7] = [
         (
             "hip_sent_packets",
             "Applications' packets that went to a peer",
@@ -123,6 +123,16 @@ fn register_associations(registry: &mut Registry, status: &HipStatus) {
             "hip_readdressings",
             "Readdressings with a peer that are complete",
             |association| association.readdressings,
+        ),
+        (
+            "hip_rekeyings",
+            "Times that keys for data were replaced with a peer",
+            |association| association.rekeyings,
+        ),
+        (
+            "hip_failed_rekeyings",
+            "Offers of new keys that a peer did not answer",
+            |association| association.failed_rekeyings,
         ),
     ];
     for (name, help, part) in parts {

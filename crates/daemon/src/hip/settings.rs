@@ -6,6 +6,7 @@ use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
 use outlast_base::time::Duration;
 use outlast_hip::identity::Identity;
+use outlast_hip::suite::EspSuite;
 use outlast_hip::{Admission, Config, LocalScope, Peer, stand_in};
 use outlast_wire::hip::Hit;
 use serde::Deserialize;
@@ -40,6 +41,31 @@ enum Admits {
     Anyone,
 }
 
+/// How data is sealed.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+enum Suite {
+    #[serde(rename = "aes-128-gcm")]
+    Aes128Gcm,
+    #[serde(rename = "aes-128-cbc")]
+    Aes128Cbc,
+    #[serde(rename = "aes-256-cbc")]
+    Aes256Cbc,
+    /// Everybody on the path reads what is sent.
+    Null,
+}
+
+impl From<Suite> for EspSuite {
+    fn from(suite: Suite) -> Self {
+        match suite {
+            Suite::Aes128Gcm => Self::Aes128Gcm,
+            Suite::Aes128Cbc => Self::Aes128CbcSha256,
+            Suite::Aes256Cbc => Self::Aes256CbcSha256,
+            Suite::Null => Self::NullSha256,
+        }
+    }
+}
+
 /// What `[hip]` says.
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -61,6 +87,9 @@ pub(super) struct Settings {
     /// Whether this host answers those who know only its address.
     #[serde(default)]
     opportunistic: bool,
+    /// How data may be sealed, the preferred ones first.
+    #[serde(default = "default_suites")]
+    suites: Vec<Suite>,
     /// Whether data goes to an unverified address, as much as came from the peer.
     #[serde(default = "yes")]
     credit: bool,
@@ -108,6 +137,10 @@ const fn default_mtu() -> u32 {
     DEFAULT_MTU
 }
 
+fn default_suites() -> Vec<Suite> {
+    vec![Suite::Aes128Gcm, Suite::Aes128Cbc, Suite::Aes256Cbc]
+}
+
 const fn yes() -> bool {
     true
 }
@@ -131,6 +164,9 @@ impl Settings {
     fn problem(&self) -> Option<String> {
         if !MTU_RANGE.contains(&self.mtu) {
             return Some(format!("mtu = {}: {MTU_RANGE:?} are allowed", self.mtu));
+        }
+        if self.suites.is_empty() {
+            return Some("suites = []: at least one is needed".to_owned());
         }
         if self.device.is_empty() || self.device.len() > LONGEST_NAME {
             let device = &self.device;
@@ -179,6 +215,7 @@ impl Settings {
             ("mtu", self.mtu != next.mtu),
             ("lsi", self.lsi != next.lsi),
             ("admits", self.admits != next.admits),
+            ("suites", self.suites != next.suites),
             ("opportunistic", self.opportunistic != next.opportunistic),
             ("credit", self.credit != next.credit),
             ("trigger", self.trigger != next.trigger),
@@ -238,6 +275,7 @@ impl Settings {
                 Admits::Peers => Admission::Peers,
                 Admits::Anyone => Admission::Anyone,
             },
+            suites: self.suites.iter().copied().map(EspSuite::from).collect(),
             has_credit: self.credit,
             wakes_connections: self.trigger,
             is_rendezvous_server,

@@ -64,6 +64,15 @@ pub(super) struct Association {
     /// Readdressings that are complete.
     pub(super) readdressings: u64,
     pub(super) last_readdressing: Option<Last>,
+    /// For how long the keys for data have been in use.
+    #[serde(default)]
+    pub(super) keys_for_s: Option<f64>,
+    /// How often keys for data were replaced since the base exchange.
+    #[serde(default)]
+    pub(super) rekeyings: u64,
+    /// How often the other host has not answered an offer of new keys.
+    #[serde(default)]
+    pub(super) failed_rekeyings: u64,
     /// For how long this host is registered there.
     pub(super) registered_for_s: Option<f64>,
 }
@@ -262,6 +271,9 @@ impl Association {
             received,
             readdressings,
             last_readdressing,
+            keys_since,
+            rekeyings,
+            failed_rekeyings,
             registered_until,
         } = view;
         let addresses = addresses.iter().map(|known| Address {
@@ -289,6 +301,9 @@ impl Association {
                 took_s: last.took.as_secs_f64(),
                 ago_s: now.since(last.ended).as_secs_f64(),
             }),
+            keys_for_s: keys_since.map(|since| now.since(since).as_secs_f64()),
+            rekeyings,
+            failed_rekeyings,
             registered_for_s: registered_until.map(|until| until.since(now).as_secs_f64()),
         }
     }
@@ -333,6 +348,14 @@ impl Association {
                 "",
                 &format!("readdressed {times}, last to {address} in {took_s:.3} s, {ago} ago"),
             );
+        }
+        if let Some(age) = self.keys_for_s {
+            let (times, age) = (several(self.rekeyings, "time"), time(age));
+            let failed = match self.failed_rekeyings {
+                0 => String::new(),
+                count => format!(", {} without an answer", several(count, "offer")),
+            };
+            line("", &format!("keys {age} old, replaced {times}{failed}"));
         }
         if let Some(left) = self.registered_for_s {
             line(

@@ -65,13 +65,8 @@ impl Host {
         match &mut association.state {
             State::R2Sent { .. } => self.confirm(peer),
             State::Established { session } => {
-                if session
-                    .previous
-                    .as_ref()
-                    .is_some_and(|(_, until)| *until <= now)
-                {
-                    session.previous = None;
-                }
+                let is_over = |until: Option<_>| until.is_some_and(|until| until <= now);
+                session.previous.take_if(|(_, until)| is_over(*until));
                 if session.last_used + unused_after <= now {
                     self.close(now, peer);
                 }

@@ -3,6 +3,7 @@
 use crate::common::{Network, identity, identity_of, is_established};
 use outlast_base::time::Duration;
 use outlast_hip::identity::{Algorithm, Identity};
+use outlast_hip::suite::EspSuite;
 use outlast_hip::{Admission, Config, Event, Failure, Protocol, Refusal, Rekeying, StateName};
 use outlast_wire::hip::{Message, PacketType};
 use std::cell::Cell;
@@ -277,7 +278,7 @@ fn a_host_that_has_begun_anew_is_taken_back() {
 fn keys_are_replaced_before_they_are_used_up() {
     let rekeying = Rekeying {
         packets: 50,
-        bytes: 1 << 40,
+        ..Rekeying::default()
     };
     let config = || Config {
         rekeying,
@@ -307,4 +308,46 @@ fn keys_are_replaced_before_they_are_used_up() {
         }
         network.assert_data_flows(0, 1);
     }
+}
+
+/// A pair of which each host has these suites, after data was sent.
+fn pair_with_suites(suites: [&[EspSuite]; 2]) -> Network {
+    let config = |suites: &[EspSuite]| Config {
+        suites: suites.to_vec(),
+        ..Config::default()
+    };
+    let mut network = Network::pair_of(1, [identity(1), identity(2)], suites.map(config));
+    network.send(0, 1, b"what nobody else should read");
+    network.run(second());
+    network
+}
+
+#[test]
+fn each_suite_carries_data_and_only_the_one_without_encryption_shows_it() {
+    for suite in EspSuite::ALL {
+        let mut network = pair_with_suites([&[suite]; 2]);
+        network.assert_data_flows(0, 1);
+        let shows = |payload: &[u8]| payload.windows(6).any(|window| window == b"nobody");
+        let is_shown = network.sent.iter().any(|(_, _, sent)| shows(&sent.payload));
+        assert_eq!(is_shown, suite == EspSuite::NullSha256, "{suite:?}");
+    }
+}
+
+#[test]
+fn a_suite_that_is_not_asked_for_is_not_used() {
+    let mut network = pair_with_suites([&EspSuite::ENCRYPTING, &[EspSuite::NullSha256]]);
+    network.run(second());
+    let failure = Failure::NoCommonChoice("ESP suite");
+    assert_eq!(
+        network.count(
+            0,
+            |event| matches!(event, Event::Failed { failure: why, .. } if *why == failure)
+        ),
+        1
+    );
+    assert!(network.received(1).is_empty());
+    // The Responder's order counts.
+    let both = [EspSuite::NullSha256, EspSuite::Aes256CbcSha256];
+    let mut network = pair_with_suites([&EspSuite::ENCRYPTING, &both]);
+    network.assert_data_flows(0, 1);
 }

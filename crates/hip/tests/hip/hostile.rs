@@ -308,6 +308,7 @@ fn assert_sound(network: &Network) {
                 | Event::Failed { peer, .. }
                 | Event::Readdressed { peer, .. }
                 | Event::Rekeyed { peer }
+                | Event::RekeyingFailed { peer }
                 | Event::Closed { peer }
                 | Event::Registered { server: peer } => *peer,
             };

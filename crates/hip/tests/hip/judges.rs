@@ -248,13 +248,14 @@ impl Scapy {
     ) -> Result<Vec<u8>, String> {
         let cipher = match suite {
             EspSuite::Aes128Gcm => "AES-GCM",
-            _ => "AES-CBC",
+            EspSuite::Aes128CbcSha256 | EspSuite::Aes256CbcSha256 => "AES-CBC",
+            EspSuite::NullSha256 => "NULL",
         };
         let (key, check_key) = (hex(&keys.encryption), hex(&keys.authentication));
         let packet = hex(packet);
         writeln!(
             self.requests,
-            "{act} {cipher} {key} -{check_key} {spi} {sequence} {packet}"
+            "{act} {cipher} -{key} -{check_key} {spi} {sequence} {packet}"
         )
         .expect("it listens");
         let mut answer = String::new();

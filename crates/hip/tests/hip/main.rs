@@ -9,5 +9,6 @@ mod local_scope;
 mod opportunistic;
 mod readdress;
 mod recorded;
+mod rekey;
 mod segments;
 mod volume;

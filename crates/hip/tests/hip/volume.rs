@@ -58,7 +58,7 @@ fn new_keys_do_not_begin_the_counts_anew() {
     let config = || outlast_hip::Config {
         rekeying: outlast_hip::Rekeying {
             packets: 10,
-            bytes: u64::MAX,
+            ..outlast_hip::Rekeying::default()
         },
         ..outlast_hip::Config::default()
     };

@@ -133,6 +133,8 @@ fn beside(others: &[(&str, &str)], name: &str) -> String {
         .collect()
 }
 
+const HANDOFF: &str = "[[handoffs]]\nat = \"1 s\"\nto = 2\n";
+
 /// A scenario in which `key` of `section` belongs, with its example as its value.
 fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
     let line = format!("{} = {}", key.name, key.example);
@@ -229,13 +231,10 @@ fn with_example(section: &Section, key: &Key, directory: &Path) -> String {
             let others = beside(&others, name);
             format!("{PLAIN}[[crashes]]\n{others}")
         }
-        ("mobile_ip", name) => {
-            let others = match name {
-                "address_after" => "foreign_agents = false\n",
-                _ => "",
-            };
-            format!("{PLAIN}[[handoffs]]\nat = \"1 s\"\nto = 2\n[mobile_ip]\n{others}")
+        ("mobile_ip", "address_after") => {
+            format!("{PLAIN}{HANDOFF}[mobile_ip]\nforeign_agents = false\n")
         }
+        ("mobile_ip", _) => format!("{PLAIN}{HANDOFF}[mobile_ip]\n"),
         ("outlast", "compression") => {
             format!("{PLAIN}[outlast]\ngateway = \"m-tcp\"\n")
         }

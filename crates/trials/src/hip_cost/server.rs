@@ -10,9 +10,14 @@ use outlast_linux::namespace::Namespace;
 use outlast_linux::process::ContainedProcess;
 use outlast_wire::hip::Hit;
 use std::fs;
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::process::Command;
+
+/// The local-scope address of each host on itself, which is the default.
+pub(super) const OWN_LSI: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// That of the right host on the left one.
+pub(super) const RIGHT_LSI: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
 /// A host that speaks HIP. It ends when this is dropped.
 pub(super) struct Speaker {
@@ -85,7 +90,9 @@ impl Speakers {
     ) -> Result<Self, TrialError> {
         let left = key(outlast, (directory, "left"), algorithm)?.address();
         let tag = key(outlast, (directory, "right"), algorithm)?.address();
-        let knows = format!("[[hip.peers]]\ntag = \"{tag}\"\naddresses = [\"{RIGHT}\"]\n");
+        let knows = format!(
+            "[[hip.peers]]\ntag = \"{tag}\"\naddresses = [\"{RIGHT}\"]\nlsi = \"{RIGHT_LSI}\"\n"
+        );
         let admits = format!("[[hip.peers]]\ntag = \"{left}\"\n");
         let right = start(outlast, (directory, "right"), &pair.right, &admits, cancel)?;
         let left = start(outlast, (directory, "left"), &pair.left, &knows, cancel)?;

@@ -2,7 +2,7 @@
 
 use super::crowd::{Crowd, Times};
 use super::pair::{Pair, RIGHT};
-use super::server::{Speakers, key, start};
+use super::server::{OWN_LSI, RIGHT_LSI, Speakers, key, start};
 use super::wireguard::WireGuard;
 use crate::gateway_matrix::trial::TrialError;
 use crate::usage::Program;
@@ -28,10 +28,13 @@ pub const IDENTITIES: [(Algorithm, &str); 3] = [
     (Algorithm::Rsa2048, "HIP, RSA 2048"),
 ];
 
-/// What goes between the hosts without a tunnel, through HIP, and through WireGuard.
+/// What goes between the hosts without a tunnel, through HIP between tags and between local-scope addresses, and
+/// through WireGuard.
 pub const PLAIN: &str = "no tunnel";
 /// HIP with its preferred suite.
 pub const HIP: &str = "HIP";
+/// HIP for applications without IPv6.
+pub const LOCAL_SCOPE: &str = "HIP, local-scope addresses";
 /// WireGuard.
 pub const WIREGUARD: &str = "WireGuard (boringtun)";
 
@@ -70,7 +73,7 @@ impl CostTrial {
     pub fn expected(&self) -> Duration {
         match self {
             Self::Crowd { hosts } => Duration::from_millis(10 * *hosts as u64 + 5_000),
-            Self::Tunnels { rounds, window } => (*window + WARM_UP) * 3 * *rounds as u32,
+            Self::Tunnels { rounds, window } => (*window + WARM_UP) * 4 * *rounds as u32,
             Self::Exchanges { rounds } => Duration::from_secs(3) * *rounds as u32,
         }
     }
@@ -246,16 +249,14 @@ impl Place<'_> {
         let (directory, algorithm) = (self.directory.path(), Algorithm::EcdsaP256);
         let hip = Speakers::start(&pair, self.outlast, directory, algorithm, self.cancel)?;
         let wireguard = WireGuard::start(&pair, self.cancel)?;
-        let mut ways: Vec<(&str, IpAddr, Option<[Program; 2]>)> = vec![
-            (PLAIN, RIGHT.into(), None),
-            (
-                HIP,
-                hip.tag.into(),
-                Some([hip.left.program, hip.right.program]),
-            ),
+        let speakers = Some([hip.left.program, hip.right.program]);
+        let mut ways: Vec<(&str, Ends, Option<[Program; 2]>)> = vec![
+            (PLAIN, Ends::at(RIGHT), None),
+            (HIP, Ends::at(hip.tag), speakers),
+            (LOCAL_SCOPE, LOCAL_SCOPE_ENDS, speakers),
         ];
         match &wireguard {
-            Ok(ends) => ways.push((WIREGUARD, WireGuard::TO.into(), Some(ends.programs()))),
+            Ok(ends) => ways.push((WIREGUARD, Ends::at(WireGuard::TO), Some(ends.programs()))),
             Err(why) => observed.missing.push((WIREGUARD.to_owned(), why.clone())),
         }
         for _ in 0..rounds {
@@ -319,7 +320,7 @@ pub const SERVER: &str = "the server moves";
 
 /// Opens two connections, one after the other.
 fn first(pair: &Pair, way: &str, to: IpAddr) -> Result<First, TrialError> {
-    let (listener, at) = listen(pair, to)?;
+    let (listener, at) = listen(pair, Ends::at(to))?;
     let mut seconds = [0.0; 2];
     for seconds in &mut seconds {
         let connect = || {
@@ -342,11 +343,36 @@ fn first(pair: &Pair, way: &str, to: IpAddr) -> Result<First, TrialError> {
     })
 }
 
-fn listen(pair: &Pair, to: IpAddr) -> Result<(TcpListener, SocketAddr), TrialError> {
+/// What the right host calls itself, and what the left one calls it.
+#[derive(Clone, Copy)]
+struct Ends {
+    right: IpAddr,
+    from_left: IpAddr,
+}
+
+/// A local-scope address means something on its host only.
+const LOCAL_SCOPE_ENDS: Ends = Ends {
+    right: IpAddr::V4(OWN_LSI),
+    from_left: IpAddr::V4(RIGHT_LSI),
+};
+
+impl Ends {
+    /// Both use the same address.
+    fn at(address: impl Into<IpAddr>) -> Self {
+        let right = address.into();
+        Self {
+            right,
+            from_left: right,
+        }
+    }
+}
+
+/// A listener of the right host, and where the left one reaches it.
+fn listen(pair: &Pair, ends: Ends) -> Result<(TcpListener, SocketAddr), TrialError> {
     let listen = || {
-        let listener = TcpListener::bind((to, 0))?;
-        let at = listener.local_addr()?;
-        Ok((listener, at))
+        let listener = TcpListener::bind((ends.right, 0))?;
+        let port = listener.local_addr()?.port();
+        Ok((listener, SocketAddr::from((ends.from_left, port))))
     };
     let listening = pair.right.run(listen).map_err(LabError::from)?;
     listening.map_err(TrialError::io("listen behind a tunnel"))
@@ -360,12 +386,7 @@ struct Carried {
 }
 
 /// Sends as much as goes from the left host to the right one.
-fn carry(
-    pair: &Pair,
-    to: IpAddr,
-    window: Duration,
-    cancel: &Cancel,
-) -> Result<Carried, TrialError> {
+fn carry(pair: &Pair, to: Ends, window: Duration, cancel: &Cancel) -> Result<Carried, TrialError> {
     let (listener, at) = listen(pair, to)?;
     let connect = || TcpStream::connect_timeout(&at, STALLED);
     let connected = pair.left.run(connect).map_err(LabError::from)?;

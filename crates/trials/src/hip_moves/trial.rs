@@ -67,6 +67,10 @@ pub struct Moved {
     /// From the new address until the kernel of the mobile host had something new of each of [`PROGRAMS`]; `None`
     /// if nothing came.
     pub resume_s: [Option<f64>; PROGRAMS.len()],
+    /// By then, the payload of all connections that had come since the new address, as a share of what the link
+    /// carries in that time.
+    #[serde(default)]
+    pub used: [Option<f64>; PROGRAMS.len()],
     /// By how much the link's emulator was late at worst meanwhile.
     pub late_s: f64,
 }
@@ -298,11 +302,17 @@ fn make(
     let before = meter.read()?;
     let works = place.settle(who)?;
     let mut resume_s = [None; PROGRAMS.len()];
+    let mut used = [None; PROGRAMS.len()];
     while resume_s.contains(&None) && clock::now() < works + trial.patience() {
         let (now, bytes) = (clock::now(), meter.read()?);
-        for ((resume, before), bytes) in resume_s.iter_mut().zip(before).zip(bytes) {
+        let elapsed_s = now.since(works).as_secs_f64();
+        let sum = |bytes: &[u64]| bytes.iter().sum::<u64>();
+        let all = sum(&bytes).saturating_sub(sum(&before));
+        let each = resume_s.iter_mut().zip(&mut used).zip(before).zip(bytes);
+        for (((resume, used), before), bytes) in each {
             if resume.is_none() && bytes > before {
-                *resume = Some(now.since(works).as_secs_f64());
+                *resume = Some(elapsed_s);
+                *used = Some(all as f64 * 8.0 / (f64::from(RATE_MBIT_PER_S) * 1e6 * elapsed_s));
             }
         }
         wait(cancel, None, GLANCE)?;
@@ -312,6 +322,7 @@ fn make(
         who: who.title().to_owned(),
         outage_s: works.since(cut).as_secs_f64(),
         resume_s,
+        used,
         late_s: late.as_secs_f64(),
     })
 }

@@ -180,6 +180,28 @@ fn foreign_agent(now: Instant, setup: &MobileIpSetup, gateway: usize, seed: u64)
     ForeignAgent::new(now, config)
 }
 
+/// The link between the home agent and a gateway.
+fn backbone<L: Load>(setup: &MobileIpSetup, gateway: usize, seed: u64) -> Link<Tunnelled<L>> {
+    // The home agent is on the home network itself.
+    let (delay, loss) = match setup.home == Some(gateway) {
+        true => (Duration::ZERO, 0.0),
+        false => (setup.delay, setup.loss),
+    };
+    let pipe = PipeConfig {
+        rate: Some(setup.rate),
+        delay,
+        queue: QUEUE,
+        loss,
+        ..PipeConfig::default()
+    };
+    Link::new(LinkConfig {
+        to_mobile: pipe,
+        to_fixed: pipe,
+        seed: derived_seed(seed, &format!("backbone.{gateway}")),
+        ..LinkConfig::default()
+    })
+}
+
 impl<L: Load> MobileIp<L> {
     /// Agents at so many gateways; the mobile host is at the first.
     pub(super) fn new(now: Instant, setup: &MobileIpSetup, gateways: usize, seed: u64) -> Self {
@@ -187,31 +209,6 @@ impl<L: Load> MobileIp<L> {
         let association = SecurityAssociation::new(256, Algorithm::HmacMd5, &key);
         let association = association.expect("256 is the first free index");
         let clock = NtpClock::new(now, 0);
-        let pipe = PipeConfig {
-            rate: Some(setup.rate),
-            delay: setup.delay,
-            queue: QUEUE,
-            loss: setup.loss,
-            ..PipeConfig::default()
-        };
-        // The home agent is on the home network itself.
-        let at_home = PipeConfig {
-            delay: Duration::ZERO,
-            loss: 0.0,
-            ..pipe
-        };
-        let backbone = (0..gateways).map(|gateway| {
-            let pipe = match setup.home == Some(gateway) {
-                true => at_home,
-                false => pipe,
-            };
-            Link::new(LinkConfig {
-                to_mobile: pipe,
-                to_fixed: pipe,
-                seed: derived_seed(seed, &format!("backbone.{gateway}")),
-                ..LinkConfig::default()
-            })
-        });
         let home = HomeAgentConfig {
             address: HOME_AGENT,
             link: HOME,
@@ -243,7 +240,9 @@ impl<L: Load> MobileIp<L> {
         let mut mobile_ip = Self {
             home: HomeAgent::new(now, home),
             places: places.collect(),
-            backbone: backbone.collect(),
+            backbone: (0..gateways)
+                .map(|gateway| backbone(setup, gateway, seed))
+                .collect(),
             node: MobileNode::new(now, node),
             at: None,
             left_at: None,

@@ -1,0 +1,219 @@
+//! What a peer with the right keys and wrong intentions can do with offers of new keys.
+
+use super::Host;
+use crate::config::{Config, Peer};
+use crate::event::{Protocol, Refusal, Transmit};
+use crate::group::{Group, KeyPair};
+use crate::identity::{Algorithm, Identity};
+use alloc::vec::Vec;
+use chacha20::ChaCha20Rng;
+use core::net::IpAddr;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::hip::{Builder, DiffieHellman, EspInfo, PacketType, kind};
+use rand_core::SeedableRng;
+
+fn address(host: usize) -> IpAddr {
+    [192, 0, 2, host as u8 + 1].into()
+}
+
+struct Pair {
+    now: Instant,
+    hosts: [Host; 2],
+    next_id: u32,
+}
+
+impl Pair {
+    /// Two hosts with an association.
+    fn new() -> Self {
+        let now = Instant::from_millis(1_000);
+        let host = |at: usize| {
+            let mut random = ChaCha20Rng::from_seed([at as u8 + 1; 32]);
+            let identity = Identity::generate(Algorithm::EcdsaP256, &mut random).expect("a key");
+            let mut host = Host::new(now, Config::default(), identity, [at as u8; 32]);
+            host.handle_addresses(now, &[address(at)]);
+            host
+        };
+        let mut pair = Self {
+            now,
+            hosts: [host(0), host(1)],
+            next_id: 100,
+        };
+        for at in 0..2 {
+            let peer = Peer {
+                addresses: alloc::vec![address(1 - at)],
+                ..Peer::default()
+            };
+            let hit = pair.hosts[1 - at].hit();
+            pair.hosts[at].set_peers([(hit, peer)]);
+        }
+        let hit = pair.hosts[1].hit();
+        pair.hosts[0].connect(now, hit);
+        for _ in 0..20 {
+            pair.pass();
+        }
+        assert!(pair.spis(0) == pair.spis(1).map(|(inbound, outbound)| (outbound, inbound)));
+        pair
+    }
+
+    fn spis(&self, host: usize) -> Option<(u32, u32)> {
+        self.hosts[host].views().next().and_then(|view| view.spis)
+    }
+
+    /// Delivers what both hosts have sent, and what is due.
+    fn pass(&mut self) {
+        for at in 0..2 {
+            self.hosts[at].handle_timeout(self.now);
+            while let Some(packet) = self.hosts[at].poll_transmit() {
+                self.deliver(1 - at, &packet);
+            }
+        }
+        self.now += Duration::from_millis(1);
+    }
+
+    fn deliver(&mut self, to: usize, packet: &Transmit) {
+        let path = (packet.source, packet.destination);
+        self.hosts[to].handle_packet(self.now, path, packet.protocol, &packet.payload);
+    }
+
+    /// An authentic offer of the second host, with this index, SPI and Diffie-Hellman value.
+    fn offer(&mut self, index: u16, new_spi: u32, value: Option<(u8, &[u8])>) -> Transmit {
+        let peer = self.hosts[0].hit();
+        let own = self.hosts[1].hit();
+        self.next_id += 1;
+        let id = self.next_id;
+        let (association, mut context) =
+            self.hosts[1].lend(self.now, peer).expect("an association");
+        let session = association.session().expect("a session");
+        let mut builder = Builder::new(PacketType::Update, own, peer);
+        let info = EspInfo {
+            keymat_index: index,
+            old_spi: session.inbound.spi,
+            new_spi,
+        };
+        builder.push_with(kind::ESP_INFO, |out| info.write(out));
+        builder.push(kind::SEQ, &id.to_be_bytes());
+        if let Some((group, value)) = value {
+            let value = DiffieHellman { group, value };
+            builder.push_with(kind::DIFFIE_HELLMAN, |out| value.write(out));
+        }
+        let (rhash, keys) = (session.keying.rhash, &session.keying.keys.own);
+        let mut payload = context
+            .authenticate(builder, rhash, keys)
+            .expect("a packet");
+        Builder::set_checksum(&mut payload, address(1), address(0));
+        Transmit {
+            source: address(1),
+            destination: address(0),
+            protocol: Protocol::Hip,
+            payload,
+        }
+    }
+
+    fn refused(&self) -> u64 {
+        self.hosts[0].counters().refused(Refusal::Choice)
+    }
+
+    /// A packet of the first host reaches the second one.
+    fn assert_data_flows(&mut self) {
+        let hits = [self.hosts[0].hit(), self.hosts[1].hit()];
+        let mut packet = alloc::vec![0x60, 0, 0, 0, 0, 4, 17, 64];
+        packet.extend(hits.iter().flat_map(|hit| hit.0));
+        packet.extend_from_slice(b"data");
+        let now = self.now;
+        self.hosts[0].handle_data(now, &packet);
+        self.pass();
+        assert_eq!(self.hosts[1].poll_delivery(), Some(packet));
+    }
+}
+
+fn fresh(group: Group, seed: u8) -> Vec<u8> {
+    let mut random = ChaCha20Rng::from_seed([seed; 32]);
+    KeyPair::new(group, &mut random).public().to_vec()
+}
+
+/// An index, an SPI, and a group with a value.
+type Offered<'a> = (u16, u32, Option<(u8, &'a [u8])>);
+
+#[test]
+fn wrong_values_groups_and_indices_are_refused_and_the_old_keys_stay() {
+    let mut pair = Pair::new();
+    let before = pair.spis(0);
+    let right = fresh(Group::P256, 9);
+    let mut off_curve = right.clone();
+    off_curve[63] ^= 1;
+    let other = fresh(Group::P384, 9);
+    let zeros = [0; 64];
+    let ones = [0xff; 64];
+    let wrong: [Offered<'_>; 9] = [
+        (0, 1_000, Some((7, &off_curve))),
+        (0, 1_000, Some((7, &zeros))),
+        (0, 1_000, Some((7, &ones))),
+        (0, 1_000, Some((7, &right[..63]))),
+        (0, 1_000, Some((7, &[]))),
+        // Another group, and one that nobody knows.
+        (0, 1_000, Some((8, &other))),
+        (0, 1_000, Some((200, &right))),
+        // With a new secret the index is zero; without one it is not.
+        (168, 1_000, Some((7, &right))),
+        (0, 1_000, None),
+    ];
+    for (number, (index, spi, value)) in wrong.into_iter().enumerate() {
+        let packet = pair.offer(index, spi, value);
+        let refused = pair.refused();
+        pair.deliver(0, &packet);
+        assert_eq!(pair.refused(), refused + 1, "offer {number}");
+        assert_eq!(pair.spis(0), before, "offer {number}");
+        let answer = pair.hosts[0].poll_transmit();
+        assert!(answer.is_none(), "offer {number} was answered");
+    }
+    pair.assert_data_flows();
+    let packet = pair.offer(0, 1_000, Some((7, &right)));
+    pair.deliver(0, &packet);
+    assert_ne!(pair.spis(0), before, "a right one counts");
+}
+
+#[test]
+fn of_a_flood_of_offers_one_is_computed_until_it_is_used() {
+    let mut pair = Pair::new();
+    let value = fresh(Group::P256, 9);
+    let packets: Vec<_> = (0..20)
+        .map(|number| pair.offer(0, 1_000 + number, Some((7, &value))))
+        .collect();
+    for packet in &packets {
+        pair.deliver(0, packet);
+    }
+    assert_eq!(pair.refused(), 19);
+    let mut answers = 0;
+    while pair.hosts[0].poll_transmit().is_some() {
+        answers += 1;
+    }
+    assert_eq!(answers, 1);
+}
+
+#[test]
+fn a_new_secret_is_offered_when_the_material_has_run_out() {
+    for (index, is_expected) in [(1_000, false), (12_200, true)] {
+        let mut pair = Pair::new();
+        let peer = pair.hosts[1].hit();
+        pair.hosts[0].config.rekeying.has_new_secret = false;
+        for (host, peer) in [(0, peer), (1, pair.hosts[0].hit())] {
+            let (association, _) = pair.hosts[host].lend(pair.now, peer).expect("one");
+            let session = association.session().expect("a session");
+            session.keying.esp_index = index;
+        }
+        let (association, mut context) = pair.hosts[0].lend(pair.now, peer).expect("one");
+        association
+            .session()
+            .expect("a session")
+            .rekey(&mut context);
+        let sent = pair.hosts[0].poll_transmit().expect("an offer");
+        let message = outlast_wire::hip::Message::parse(&sent.payload).expect("HIP");
+        let value = message.find(kind::DIFFIE_HELLMAN);
+        assert_eq!(value.is_some(), is_expected, "index {index}");
+        pair.deliver(1, &sent);
+        pair.pass();
+        pair.pass();
+        pair.assert_data_flows();
+        assert!(pair.hosts[0].views().all(|view| view.rekeyings == 1));
+    }
+}
