@@ -34,6 +34,9 @@
 //! With SACK the kernel counts no duplicates that tell of nothing new (RFC 8985), and nobody here knows what the
 //! peer could truthfully tell.
 //!
+//! A peer that sends less than full segments, and whose answer an outage has taken, is told by the same errors about the
+//! byte that is expected next from it: it has heard by then what has arrived, so that this byte is its oldest.
+//!
 //! What breaks it: small segments, which are never too long; a socket bound to an interface does not
 //! hear an error from loopback; an application that has set `IP_RECVERR` sees the error.
 
@@ -74,6 +77,10 @@ const MOST_DOUBLINGS: u8 = 16;
 
 /// Duplicate acknowledgements that make a sender retransmit (RFC 5681, section 3.2).
 const DUPLICATES: u8 = DUPLICATE_ACKS - 1;
+
+/// Errors that a peer is sent whose answer an outage has taken. Each takes one doubling of its timeout back (RFC 6069), and
+/// after eight of them it waits for less than a second, whatever the outage was.
+const ERRORS_TO_PEER: u8 = 8;
 
 /// Round trips in which a sender with SACK has sent its oldest segment again, and heard of it.
 const RECOVERY: u32 = 3;
@@ -144,8 +151,8 @@ pub struct TcpStack {
     kicks: Vec<ConnectionId>,
     /// Whose peers are to be woken by the next [`TcpStack::flush`].
     peers: Vec<(ConnectionId, PeerNews)>,
-    /// Connections whose peers were told what has arrived, and when, with what was expected next then.
-    told: BTreeMap<ConnectionId, (SeqNumber, Instant)>,
+    /// Connections whose peers were told what has arrived.
+    told: BTreeMap<ConnectionId, Told>,
     /// What peers without the agent are told.
     waking: Waking,
     /// The option by which peers with the agent are asked.
@@ -182,6 +189,15 @@ pub enum Waking {
     DuplicateAcks,
 }
 
+/// How it was with a connection when its peer was told what has arrived.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    at: Instant,
+    rcv_nxt: SeqNumber,
+    /// It had sent something that was not acknowledged, and may have an answer.
+    had_asked: bool,
+}
+
 /// What a peer is told, so that it sends again.
 #[derive(Clone, Copy, Debug)]
 enum PeerNews {
@@ -189,6 +205,8 @@ enum PeerNews {
     Arrived,
     /// A path that takes less than what it has in flight.
     PathMtu,
+    /// That what it sent next did not arrive, as its router may have said.
+    Unreachable,
     /// What has arrived, so many times.
     Duplicates(u8),
     /// What has arrived, marked for a supervisor host.
@@ -351,7 +369,10 @@ impl TcpStack {
         };
         let asks = |(id, news): &(ConnectionId, PeerNews)| match news {
             PeerNews::Arrived => Some(self.known.get(id)?.cookie),
-            PeerNews::PathMtu | PeerNews::Duplicates(_) | PeerNews::Reconnection => None,
+            PeerNews::PathMtu
+            | PeerNews::Unreachable
+            | PeerNews::Duplicates(_)
+            | PeerNews::Reconnection => None,
         };
         let cookies: Vec<u64> = self.peers.iter().filter_map(asks).collect();
         Ok(immediate.ask(&cookies).map_err(Box::new)?)
@@ -446,12 +467,19 @@ impl TcpStack {
                 let Some(mtu) = path_mtu::smaller(known.peer_mtu, known.peer_mtu) else {
                     return Ok(());
                 };
-                let about = peer_segment(id, known.rcv_nxt, known.snd_una);
-                let notice = IcmpNotice::TooBig { mtu };
-                match Packet::icmp_error(id.local.ip(), notice, &about) {
-                    Ok(error) => self.tell(id.remote.ip(), &error),
-                    Err(_) => Ok(()),
+                match error_to_peer(id, known, IcmpNotice::TooBig { mtu }) {
+                    Some(error) => self.tell(id.remote.ip(), &error),
+                    None => Ok(()),
                 }
+            }
+            PeerNews::Unreachable => {
+                let Some(error) = error_to_peer(id, known, IcmpNotice::NetworkUnreachable) else {
+                    return Ok(());
+                };
+                for _ in 0..ERRORS_TO_PEER {
+                    self.tell(id.remote.ip(), &error)?;
+                }
+                Ok(())
             }
             PeerNews::Reconnection => {
                 let marked = known.acknowledgements.own_marked(id, known.progress);
@@ -512,6 +540,12 @@ fn icmp_error(id: ConnectionId, known: Known, notice: IcmpNotice) -> Option<Pack
         ..TcpHeader::default()
     };
     let about = bare(id.local, id.remote, header);
+    Packet::icmp_error(id.local.ip(), notice, &about).ok()
+}
+
+/// An error about the byte that is expected next from the peer, which is the oldest that it has in flight.
+fn error_to_peer(id: ConnectionId, known: Known, notice: IcmpNotice) -> Option<Packet> {
+    let about = peer_segment(id, known.rcv_nxt, known.snd_una);
     Packet::icmp_error(id.local.ip(), notice, &about).ok()
 }
 
@@ -653,20 +687,25 @@ impl EndpointControl for TcpStack {
     fn wake_peer(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
         let is_bulk = path_mtu::smaller(known.peer_mtu, known.peer_mtu).is_some();
-        if !is_bulk && self.immediate.is_none() && self.waking != Waking::DuplicateAcks {
-            // It sends little at a time.
-            return Ok(Outcome::Needless(Needless::NothingOutstanding));
-        }
-        let before = self.told.insert(id, (known.rcv_nxt, now));
-        let before = before.filter(|(rcv_nxt, _)| *rcv_nxt == known.rcv_nxt);
+        let told = Told {
+            at: now,
+            rcv_nxt: known.rcv_nxt,
+            had_asked: known.packets_out > 0,
+        };
+        let before = self.told.insert(id, told);
+        let before = before.filter(|before| before.rcv_nxt == known.rcv_nxt);
         let news = match (before, self.waking) {
             // It has woken, and finds out by SACK what is lost.
-            (Some((_, told)), Waking::PathMtu | Waking::DuplicateAcks)
-                if known.has_sack && known.heard_at > told =>
+            (Some(before), Waking::PathMtu | Waking::DuplicateAcks)
+                if is_bulk && known.has_sack && known.heard_at > before.at =>
             {
                 return Ok(Outcome::Needless(Needless::Recovering));
             }
             (Some(_), Waking::PathMtu) if is_bulk => PeerNews::PathMtu,
+            // It sends little at a time, and has heard meanwhile what has arrived: its answer is what it sent next.
+            (Some(before), Waking::Request | Waking::PathMtu) if !is_bulk && before.had_asked => {
+                PeerNews::Unreachable
+            }
             // The first one bears the option, by which a peer with the agent needs no duplicates.
             (_, Waking::DuplicateAcks) if self.immediate.is_some() => {
                 self.peers.push((id, PeerNews::Arrived));

@@ -123,6 +123,10 @@ fn outlasts(mechanism: &str, loss: Loss, version: Version, end: End) {
     assert_eq!(status["mechanism"], mechanism, "{status:#}");
     let rewritten = status["counters"]["taken"].as_u64();
     assert!(rewritten > Some(0), "{status:#}");
+    end_of(download, daemon, end);
+}
+
+fn end_of(download: Download, daemon: Daemon, end: End) {
     match end {
         End::Supervised => {
             download.transfer.finish();
@@ -152,8 +156,8 @@ fn a_download_outlasts_an_outage_without_carrier_adaptively() {
 
 /// At the link's return the kernel looks for its neighbour, and keeps three packets meanwhile: the first of what
 /// the supervisor host sends are lost, and their sender waits for a long timeout.
-#[test]
-fn what_an_unresolved_neighbour_loses_stalls_no_download() {
+#[track_caller]
+fn outlasts_an_unresolved_neighbour(mechanism: &str, end: End) {
     let place = Place::new();
     let Some(path) = Path::new() else { return };
     let few = || {
@@ -161,7 +165,7 @@ fn what_an_unresolved_neighbour_loses_stalls_no_download() {
         sysctl::write(&name, "3").expect("Linux has it");
     };
     path.gateway.run(few).expect("a namespace");
-    let Some(daemon) = supervisor(&place, &path, "m-tcp-adaptive") else {
+    let Some(daemon) = supervisor(&place, &path, mechanism) else {
         return;
     };
     let mut download = Download::start(&path, Version::V6);
@@ -170,8 +174,18 @@ fn what_an_unresolved_neighbour_loses_stalls_no_download() {
     let (_, by_itself) = download.suffer();
     let up = path.mend();
     download.transfer.assert_resumes_before(by_itself, up);
-    download.transfer.finish();
-    daemon.stop();
+    end_of(download, daemon, end);
+}
+
+#[test]
+fn what_an_unresolved_neighbour_loses_stalls_no_download_adaptively() {
+    outlasts_an_unresolved_neighbour("m-tcp-adaptive", End::Supervised);
+}
+
+/// A persist packet finds out after a timeout, and not after five seconds.
+#[test]
+fn what_an_unresolved_neighbour_loses_stalls_no_download_as_published() {
+    outlasts_an_unresolved_neighbour("m-tcp", End::Alone);
 }
 
 #[test]
