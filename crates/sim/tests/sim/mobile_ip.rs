@@ -143,3 +143,33 @@ fn a_mobile_with_addresses_of_its_own_is_found_in_spite_of_losses() {
         assert_eq!(report.result.intact, Some(true), "seed {seed}");
     }
 }
+
+/// The home agent's gateway hears of a mobile host that has been away and is where it was registered before.
+#[test]
+fn a_mobile_that_comes_back_before_it_was_found_elsewhere_is_found() {
+    let report = |address_after: &str| {
+        let text = format!(
+            "[link]\nrate = \"4 Mbit/s\"\ndelay = \"10 ms\"\n[workload]\nkind = \"bulk\"\nbytes = \"12 MB\"\n\
+             [stack]\nprofile = \"linux-6\"\n[outlast]\nhome_agent = \"hold\"\n\
+             [mobile_ip]\ndetection = \"link\"\nhome = 1\nforeign_agents = false\n\
+             address_after = \"{address_after}\"\n\
+             [[handoffs]]\nat = \"10 s\"\ngap = \"1 s\"\nto = 2\n\
+             [[handoffs]]\nat = \"11300 ms\"\ngap = \"1 s\"\nto = 1\n"
+        );
+        let scenario = Scenario::parse(&text, "test.toml", Path::new("."));
+        let scenario = scenario.unwrap_or_else(|error| panic!("{}", error.render(100)));
+        run(&scenario, 0).expect("it can be simulated")
+    };
+    // With an address at once it is registered at gateway 2 in between; with one after half a second never.
+    for (address_after, found) in [("0 s", 2), ("500 ms", 1)] {
+        let report = report(address_after);
+        assert_eq!(outcome(&report).handoffs.len(), found, "{address_after}");
+        let resumed = report
+            .result
+            .outages
+            .iter()
+            .filter_map(|outage| outage.resume_s);
+        let last = resumed.last().expect("it goes on");
+        assert!(last < 0.2, "{address_after}: {last}");
+    }
+}

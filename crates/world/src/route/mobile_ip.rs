@@ -325,7 +325,9 @@ impl<L: Load> MobileIp<L> {
 
     /// A packet for the mobile host goes from the router to a gateway.
     pub(super) fn send_down(&mut self, now: Instant, gateway: usize, load: L) {
-        self.cross(now, gateway, Way::ToMobile, load, TUNNEL_OVERHEAD);
+        let is_home = matches!(self.places.get(gateway), Some(Place::Home));
+        let overhead = if is_home { 0 } else { TUNNEL_OVERHEAD };
+        self.cross(now, gateway, Way::ToMobile, load, overhead);
         self.drain(now);
     }
 
@@ -350,9 +352,10 @@ impl<L: Load> MobileIp<L> {
                 care_of_address, ..
             } => gateway_of(care_of_address) == gateway,
             Attachment::Home { link } => link == link_of(gateway),
-            // There is no tunnel before the registration.
+            // There is no tunnel before the registration; before the first one nobody asks for it.
             Attachment::CoLocated(at) => {
-                at.link == link_of(gateway) && (self.node.is_registered() || !self.is_reverse)
+                let has_way = self.node.is_registered() || !self.is_reverse;
+                at.link == link_of(gateway) && (has_way || self.bound.is_none())
             }
             Attachment::Nowhere => self.bound.is_none(),
         };
@@ -567,18 +570,20 @@ impl<L: Load> MobileIp<L> {
     }
 
     fn note(&mut self, now: Instant, event: HomeEvent) {
-        let gateway = match event {
+        let (gateway, has_moved) = match event {
             HomeEvent::Bound {
                 care_of_address,
-                has_moved: true,
+                has_moved,
                 ..
-            } => gateway_of(care_of_address),
-            HomeEvent::Home { .. } => match self.home_gateway() {
-                // It says so again if its first word was lost, or the reply.
-                Some(gateway) if self.bound != Some(gateway) => gateway,
-                _ => return,
-            },
+            } => (Some(gateway_of(care_of_address)), has_moved),
+            HomeEvent::Home { .. } => (self.home_gateway(), false),
             _ => return,
+        };
+        // Whoever was on the way and is back where it was registered can be reached again, too. A renewal says nothing new.
+        let is_back = self.left_at.is_some() && self.at == gateway;
+        let Some(gateway) = gateway.filter(|_| has_moved || is_back || self.bound != gateway)
+        else {
+            return;
         };
         self.bound = Some(gateway);
         let left_at = self.left_at.take();
