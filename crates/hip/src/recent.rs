@@ -18,6 +18,10 @@
 //! of new data, and what is missing a round trip later, behind all of that. So the segment with that byte goes out
 //! before TCP has the acknowledgement.
 //!
+//! What a connection moves again with may be lost: others go on at the same moment, and fill the path's queue. Then its
+//! timer is as far backed off as before. So a connection of which nothing was acknowledged sends its last segment again
+//! after [`PAUSE`], and three more times, each time after twice as long.
+//!
 //! A segment from below, and one that has waited for a path, bears the timestamps that TCP would give it now
 //! ([`Recent::refresh`]). With the old ones a sender would hear an echo from before the outage: it would take its
 //! timeout for spurious (RFC 3522), count what is lost as on its way again, and measure a round trip as long as the
@@ -51,6 +55,11 @@ const OLD: Duration = Duration::from_secs(1);
 /// How long a sender that was told of its vain back-off has to send something. Linux does within the call that
 /// delivers the error.
 const ANSWER: Duration = Duration::from_millis(10);
+
+/// How long what a connection moves again with may take until the peer's acknowledgement is there, before it is sent again
+/// from below; and how often it is.
+const PAUSE: Duration = Duration::from_millis(200);
+const REPETITIONS: u32 = 4;
 
 /// How long a reading of the peer's clock is kept for a better one. Clocks differ by some milliseconds meanwhile.
 const READING: Duration = Duration::from_secs(60);
@@ -267,6 +276,16 @@ struct Connection {
     peer_clock: Option<Clock>,
     /// When TCP was told of its vain back-off, until it sends something.
     told_at: Option<Instant>,
+    /// When it sends its last segment once more, until the peer acknowledges something.
+    again: Option<Again>,
+}
+
+/// The next repetition of a segment that may have been lost.
+#[derive(Clone, Copy, Debug)]
+struct Again {
+    at: Instant,
+    /// Repetitions so far.
+    times: u32,
 }
 
 impl Connection {
@@ -305,6 +324,30 @@ impl Connection {
             self.earlier.take(is_older, is_it)
         });
         sent.map(|sent| sent.data)
+    }
+
+    /// When it is to be looked at next.
+    fn due(&self) -> Option<Instant> {
+        let told = self.told_at.map(|told_at| told_at + ANSWER);
+        let again = self.again.map(|again| again.at);
+        told.into_iter().chain(again).min()
+    }
+
+    /// Whether its last segment is to be sent from below by now. Each answer is given once.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_silent = self.told_at.take_if(|told_at| *told_at + ANSWER <= now);
+        let again = self.again.take_if(|again| again.at <= now);
+        if let Some(Again { times, .. }) = again
+            && self.data.is_some()
+            && times + 1 < REPETITIONS
+        {
+            let at = now + PAUSE * 2_u32.pow(times + 1);
+            self.again = Some(Again {
+                at,
+                times: times + 1,
+            });
+        }
+        is_silent.is_some() || again.is_some()
     }
 
     /// When it last sent something that may still be missing.
@@ -439,8 +482,12 @@ impl Recent {
             connection.peer_clock = best.or(Some(read));
         }
         let ack = outline.ack;
-        let snd_una = connection.snd_una.map_or(ack, |una| una.max(ack));
+        let before = connection.snd_una;
+        let snd_una = before.map_or(ack, |una| una.max(ack));
         connection.snd_una = Some(snd_una);
+        if before != Some(snd_una) {
+            connection.again = None;
+        }
         connection.acknowledge(snd_una);
         connection.missing(snd_una)
     }
@@ -478,12 +525,16 @@ impl Recent {
             let Some(sent) = connection.data.take_if(waits) else {
                 continue;
             };
+            let at = now + PAUSE;
+            connection.again = Some(Again { at, times: 0 });
+            self.deadline = Some(self.deadline.map_or(at, |other| other.min(at)));
             match error(&sent.data, connection.snd_una, now, hosts) {
                 Some(error) => {
                     wakes.push(Wake::Tell(error));
                     connection.data = Some(sent);
                     connection.told_at = Some(now);
-                    self.deadline = self.deadline.or(Some(now + ANSWER));
+                    let due = now + ANSWER;
+                    self.deadline = Some(self.deadline.map_or(due, |other| other.min(due)));
                 }
                 None => wakes.push(Wake::Repeat(sent.data)),
             }
@@ -491,21 +542,17 @@ impl Recent {
         wakes
     }
 
-    /// What has those connections move again that have sent nothing since they were told.
+    /// What has those connections move again that have sent nothing since they were told, and those of which nothing
+    /// was acknowledged since.
     pub(crate) fn wake_silent(&mut self, now: Instant) -> Vec<Wake> {
         let mut wakes = Vec::new();
         self.deadline = None;
         for connection in self.connections.values_mut() {
-            let Some(due) = connection.told_at.map(|told_at| told_at + ANSWER) else {
-                continue;
-            };
-            if due > now {
-                let deadline = self.deadline.map_or(due, |other| other.min(due));
-                self.deadline = Some(deadline);
-                continue;
-            }
-            connection.told_at = None;
-            wakes.extend(connection.data.take().map(|sent| Wake::Repeat(sent.data)));
+            let repeats = connection.is_due(now);
+            let data = connection.data.take_if(|_| repeats);
+            wakes.extend(data.map(|sent| Wake::Repeat(sent.data)));
+            let due = connection.due();
+            self.deadline = self.deadline.into_iter().chain(due).min();
         }
         wakes
     }

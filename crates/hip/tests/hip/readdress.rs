@@ -537,6 +537,15 @@ fn hand_down(network: &mut Network, packet: &[u8]) {
     network.drain(1);
 }
 
+/// Node 0 acknowledges that much, and time goes on.
+fn acknowledge(network: &mut Network, ack: u32, rest: Duration) {
+    let packet = acknowledgement(network, ack);
+    let now = network.now;
+    network.nodes[0].host.handle_data(now, &packet);
+    network.drain(0);
+    network.run(rest);
+}
+
 /// Errors that node 1's TCP was told.
 fn told(network: &Network) -> usize {
     let delivered = network.nodes[1].delivered.iter();
@@ -591,7 +600,9 @@ fn a_sender_is_told_that_its_back_off_was_in_vain_and_helped_if_it_has_none() {
             let packet = segment(&network, 5, fresh);
             hand_down(&mut network, &packet);
         }
-        network.run(Duration::from_secs(10));
+        // The next 10 ms, and the way.
+        network.run(ROUND_TRIP / 2 + Duration::from_millis(10));
+        acknowledge(&mut network, 105, Duration::from_secs(10));
         let arrived = arrived(&network);
         if !wakes_connections {
             assert!(arrived.is_empty(), "the control: nothing comes by itself");
@@ -605,6 +616,36 @@ fn a_sender_is_told_that_its_back_off_was_in_vain_and_helped_if_it_has_none() {
         let value = if retransmits { 75_150 } else { 75_160 };
         assert_eq!(timestamps, Timestamps { value, echo: 9 });
     }
+}
+
+/// What a connection moves again with may be lost, as others go on at the same moment. It is repeated from below until the
+/// peer acknowledges something, and four times at most.
+#[test]
+fn what_a_connection_moves_again_with_is_repeated_until_it_is_acknowledged() {
+    let old = Timestamps {
+        value: 70_000,
+        echo: 9,
+    };
+    let times = |acknowledged_after: Option<u64>| {
+        let mut network = abandoned(true);
+        let packet = segment(&network, 5, old);
+        hand_down(&mut network, &packet);
+        network.run(Duration::from_secs(5));
+        network.move_to(0, &[address("203.0.113.5")]);
+        network.run(ROUND_TRIP.mul_f64(1.5));
+        if let Some(after) = acknowledged_after {
+            network.run(Duration::from_millis(after));
+            acknowledge(&mut network, 105, Duration::ZERO);
+        }
+        network.run(Duration::from_secs(10));
+        let arrived = arrived(&network);
+        let since = arrived.first().expect("it moves again").0;
+        let times = arrived.iter().map(|(at, _)| at.since(since).as_millis());
+        times.collect::<Vec<_>>()
+    };
+    // From 10 ms after the error on, when TCP was silent: 190 ms, and then each pause is twice the former.
+    assert_eq!(times(None), [0, 190, 590, 1_390, 2_990]);
+    assert_eq!(times(Some(700)), [0, 190, 590]);
 }
 
 /// What waits for a path goes out once, however often TCP has repeated it, with fresh timestamps.
@@ -645,7 +686,8 @@ fn without_credit_the_last_segment_comes_after_the_test() {
     network.run(Duration::from_millis(500));
     let back = network.now;
     network.move_to(0, &[address("203.0.113.5")]);
-    network.run(Duration::from_secs(5));
+    network.run(ROUND_TRIP * 2);
+    acknowledge(&mut network, 105, Duration::from_secs(5));
     let arrived = arrived(&network);
     assert_eq!(arrived.len(), 1, "{arrived:?}");
     assert!(arrived[0].0.since(back) <= ROUND_TRIP * 2);
@@ -668,7 +710,8 @@ fn with_credit_the_last_segment_comes_before_the_test() {
         network.run(Duration::from_millis(500));
         let back = network.now;
         network.move_to(0, &[address("203.0.113.5")]);
-        network.run(Duration::from_secs(5));
+        network.run(ROUND_TRIP);
+        acknowledge(&mut network, 105, Duration::from_secs(5));
         let arrived = arrived(&network);
         let after: Vec<_> = arrived.iter().map(|(at, _)| at.since(back)).collect();
         let expected = wakes_connections.then_some(ROUND_TRIP);
@@ -755,7 +798,7 @@ fn an_echo_is_not_late_by_the_wait_in_a_queue() {
     hand_down(&mut network, &packet);
     network.run(Duration::from_millis(500));
     network.move_to(0, &[address("203.0.113.5")]);
-    network.run(Duration::from_secs(1));
+    network.run(ROUND_TRIP * 2);
     let (_, timestamps) = *arrived(&network).last().expect("a segment");
     // 700 ms after the first one, and half a round trip until it is sent again, less the same for the first one.
     assert_eq!(timestamps.echo, 1_700);
