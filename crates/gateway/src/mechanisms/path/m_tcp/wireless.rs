@@ -70,7 +70,7 @@ pub(super) struct Wireless {
     probes: bool,
     /// What the last persist packet has carried, up to this number, while its answer is awaited.
     probed: Option<SeqNumber>,
-    /// The last freeze was loss, not an outage: at the next one a persist packet goes out at once.
+    /// The last freeze was loss, not an outage: at the next one a persist packet goes out after a timeout.
     is_lossy: bool,
     /// The newest acknowledgement for the mobile, and whether the link may have dropped it.
     newest_ack: KeptPacket,
@@ -233,7 +233,7 @@ impl Wireless {
                 let is_loss_likely = self.is_lossy || self.recover.is_some();
                 self.state = State::Frozen {
                     persist: Some(match is_loss_likely {
-                        true => (now, timeout(flow)),
+                        true => (now + timeout(flow), timeout(flow) * 2),
                         false => (now + FIRST_PAUSE, FIRST_PAUSE * 2),
                     }),
                 };
