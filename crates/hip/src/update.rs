@@ -461,7 +461,11 @@ impl Session {
                 Purpose::Rekey(offer) if is_acknowledged => self.updates.rekeying.note_told(offer),
                 _ => {}
             }
-            !is_acknowledged
+            match pending.purpose {
+                // Any later UPDATE of the peer acknowledges the test, but only the nonce shows where the peer is.
+                Purpose::Verify(_) => outcome.verified.is_none(),
+                _ => !is_acknowledged,
+            }
         });
     }
 

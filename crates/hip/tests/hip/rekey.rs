@@ -1,8 +1,8 @@
 //! New keys for data, with new secrets and without (RFC 7402, sections 6.8 to 6.10).
 
-use crate::common::{Faults, Network, identity, is_established};
+use crate::common::{Faults, Network, address, identity, is_established};
 use outlast_base::time::Duration;
-use outlast_hip::{Config, Event, Protocol, Refusal, Rekeying, Transmit};
+use outlast_hip::{AddressState, Config, Event, Protocol, Refusal, Rekeying, Transmit};
 use outlast_wire::hip::{DiffieHellman, EspInfo, Message, PacketType, kind};
 use proptest::prelude::*;
 
@@ -187,6 +187,45 @@ fn an_answer_that_is_lost_for_minutes_costs_no_data() {
     network.assert_data_flows(0, 1);
 }
 
+/// Whether a packet brings back a nonce.
+fn is_echo(packet: &Transmit) -> bool {
+    packet.protocol == Protocol::Hip
+        && Message::parse(&packet.payload)
+            .is_ok_and(|message| message.find(kind::ECHO_RESPONSE_SIGNED).is_some())
+}
+
+#[test]
+fn an_offer_that_acknowledges_the_test_of_an_address_does_not_end_it() {
+    for has_offer in [false, true] {
+        let mut network = rekeying_pair(8, 10, [true; 2]);
+        for _ in 0..9 {
+            network.send(0, 1, b"data");
+        }
+        network.run(Duration::from_secs(1));
+        let place = address("198.51.100.7");
+        let mut echoes = 0;
+        // The nonce is lost once; an offer acknowledges the UPDATE that it was in.
+        network.filter = Box::new(move |packet| {
+            let is_lost = packet.source == place && is_echo(packet);
+            echoes += u32::from(is_lost);
+            !is_lost || echoes > 1
+        });
+        network.move_to(0, &[place]);
+        network.run(Duration::from_millis(120));
+        if has_offer {
+            network.send(0, 1, b"data");
+            assert_eq!(offers(&network, 0).len(), 1, "before the test is repeated");
+        }
+        network.run(Duration::from_secs(30));
+        let view = network.nodes[1].host.views().next();
+        let known = view.expect("an association").addresses;
+        let found = known.iter().find(|known| known.address == place);
+        let state = found.expect("the place is known").state;
+        assert_eq!(state, AddressState::Active, "offer: {has_offer}");
+        network.assert_data_flows(0, 1);
+    }
+}
+
 #[test]
 fn replayed_offers_change_nothing_and_cost_no_secret() {
     let mut network = rekeying_pair(6, 10, [true; 2]);
@@ -263,7 +302,7 @@ proptest! {
                 3 => {
                     let node = number % 2;
                     let place = format!("198.51.{node}.{}", number + 1);
-                    network.move_to(node, &[crate::common::address(&place)]);
+                    network.move_to(node, &[address(&place)]);
                 }
                 2 => {
                     network.send(0, 1, &mark);
