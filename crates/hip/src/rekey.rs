@@ -208,7 +208,8 @@ impl Session {
         let inbound = Inbound::new(offer.info.new_spi, ciphers.peer);
         let outbound = Outbound::new(info.new_spi, ciphers.own);
         self.replace(context.now, inbound, outbound);
-        let needs_telling = !is_told && !self.updates.has_untold_offer();
+        // An older answer may still wait for its acknowledgement; this one takes its place.
+        let needs_telling = !is_told && !self.updates.is_telling(&offer);
         let purpose = Purpose::Rekey(offer);
         Ok(needs_telling.then(|| self.updates.begin(context, purpose)))
     }

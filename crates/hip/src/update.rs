@@ -123,6 +123,12 @@ impl Updates {
         pending.any(|pending| matches!(pending.purpose, Purpose::Rekey(_)))
     }
 
+    /// Whether the peer may not have this offer of new keys, and is being told of it.
+    pub(crate) fn is_telling(&self, offer: &Offer) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|pending| matches!(&pending.purpose, Purpose::Rekey(told) if told == offer))
+    }
+
     /// Stops telling the peer of new keys.
     pub(crate) fn stop_offering(&mut self) {
         self.pending

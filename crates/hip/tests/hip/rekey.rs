@@ -226,6 +226,61 @@ fn an_offer_that_acknowledges_the_test_of_an_address_does_not_end_it() {
     }
 }
 
+/// The SPI that an UPDATE offers, if it offers new keys.
+fn new_spi(packet: &Transmit) -> Option<u32> {
+    offer(packet)?;
+    let message = Message::parse(&packet.payload).ok()?;
+    let info = EspInfo::parse(message.find(kind::ESP_INFO)?.contents).ok()?;
+    Some(info.new_spi)
+}
+
+/// Whether a packet only acknowledges.
+fn is_acknowledgement(packet: &Transmit) -> bool {
+    packet.protocol == Protocol::Hip
+        && Message::parse(&packet.payload).is_ok_and(|message| {
+            message.find(kind::ACK).is_some() && message.find(kind::SEQ).is_none()
+        })
+}
+
+#[test]
+fn an_answer_goes_out_although_an_older_one_is_not_acknowledged() {
+    let mut network = rekeying_pair(9, 10, [true; 2]);
+    let [first, second] = [0, 1].map(|node| network.nodes[node].addresses[0]);
+    let mut answer = None;
+    let mut lost = 0;
+    // The acknowledgement of the first answer is lost, and so are the answer's repetitions.
+    network.filter = Box::new(move |packet| {
+        let spi = new_spi(packet).filter(|_| packet.source == first);
+        let is_repetition = spi.is_some() && spi == answer;
+        answer = answer.or(spi);
+        let is_lost = lost == 0 && packet.source == second && is_acknowledgement(packet);
+        lost += u32::from(is_lost);
+        !is_lost && !is_repetition
+    });
+    for _ in 0..10 {
+        network.send(1, 0, b"data");
+    }
+    network.run(Duration::from_millis(110));
+    // What follows acknowledges a newer UPDATE.
+    network.move_to(0, &[first, address("198.51.100.7")]);
+    network.run(Duration::from_millis(140));
+    // Data under the new keys shows that they are there.
+    network.send(1, 0, b"data");
+    network.run(Duration::from_millis(60));
+    assert_eq!(network.count(0, is_rekeyed), 1, "by data");
+    for _ in 0..10 {
+        network.send(0, 1, b"data");
+    }
+    for _ in 0..9 {
+        network.send(1, 0, b"data");
+    }
+    network.run(Duration::from_secs(20));
+    for node in 0..2 {
+        assert_eq!(network.count(node, is_rekeyed), 2, "node {node}");
+    }
+    network.assert_data_flows(0, 1);
+}
+
 #[test]
 fn replayed_offers_change_nothing_and_cost_no_secret() {
     let mut network = rekeying_pair(6, 10, [true; 2]);
