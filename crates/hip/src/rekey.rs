@@ -29,6 +29,10 @@ const REST: Duration = Duration::from_secs(600);
 /// By how much a peer's index may be ahead: it cannot use up the material at one stroke.
 const LARGEST_STEP: u16 = 1024;
 
+/// How old keys of a rekeying are at least when the peer has them replaced, unless this host's own limits are
+/// reached: each time costs this host two computations in the group, and the peer perhaps none.
+const LEAST_AGE: Duration = Duration::from_secs(10);
+
 /// What this host offers for new keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
@@ -187,8 +191,12 @@ impl Session {
         {
             return Err(Refusal::Choice);
         }
-        let value = self.offered_value(message)?;
         let own = self.updates.rekeying.0.clone();
+        if own.is_none() && self.has_fresh_keys(context) {
+            // The peer repeats its offer.
+            return Err(Refusal::Limit);
+        }
+        let value = self.offered_value(message)?;
         let has_own_value = own.as_ref().is_some_and(|own| own.offer.pair.is_some());
         self.check_index(info.keymat_index, value.is_some(), has_own_value)?;
         let is_told = own.as_ref().is_some_and(|own| own.is_told);
@@ -221,8 +229,15 @@ impl Session {
             return Ok(None);
         };
         let value = DiffieHellman::parse(found.contents).map_err(|_| Refusal::Malformed)?;
-        let is_right = value.group == self.keying.agreement.own.group().number();
+        let group = self.keying.agreement.own.group();
+        let is_right = value.group == group.number() && group.has(value.value);
         is_right.then_some(Some(value.value)).ok_or(Refusal::Choice)
+    }
+
+    /// Whether a rekeying was a moment ago. The keys of the base exchange do not count: it has its puzzle.
+    fn has_fresh_keys(&self, context: &Context<'_>) -> bool {
+        let age = context.now.since(self.keys_since);
+        self.rekeyings > 0 && age < LEAST_AGE && !self.has_used_up_keys(context)
     }
 
     /// Checks the index of the peer's offer (RFC 7402, sections 6.9 and 6.9.1).

@@ -386,7 +386,12 @@ impl Session {
         let limits = &context.config.rekeying;
         let sent = &self.outbound;
         let is_old = sent.sequence > 0 && context.now.since(self.keys_since) >= limits.lifetime;
-        let are_used_up = sent.sequence >= limits.packets || sent.bytes >= limits.bytes;
-        self.next_outbound.is_none() && (is_old || are_used_up)
+        self.next_outbound.is_none() && (is_old || self.has_used_up_keys(context))
+    }
+
+    /// Whether as much was sent under the keys as may be.
+    pub(crate) fn has_used_up_keys(&self, context: &Context<'_>) -> bool {
+        let (sent, limits) = (&self.outbound, &context.config.rekeying);
+        sent.sequence >= limits.packets || sent.bytes >= limits.bytes
     }
 }
