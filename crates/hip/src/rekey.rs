@@ -144,7 +144,7 @@ impl Session {
 
     /// An offer in the group of the base exchange, with a new secret or at `index`.
     fn offer(&self, context: &mut Context<'_>, has_new_secret: bool, index: u16) -> Offer {
-        let group = self.keying.agreement.own.group();
+        let group = self.keying.agreed.group;
         let pair = has_new_secret.then(|| Arc::new(KeyPair::new(group, context.random)));
         let info = EspInfo {
             keymat_index: if has_new_secret { 0 } else { index },
@@ -208,7 +208,7 @@ impl Session {
                 self.offer(context, value.is_some(), index)
             }
         };
-        let ciphers = match self.source(&offer, info, value) {
+        let ciphers = match self.source(&offer, info, value).ok_or(Refusal::Choice)? {
             Source::Same(index) => self.keying.advance(index).ok_or(Refusal::Limit)?,
             Source::New(agreement) => self.keying.renew(agreement).ok_or(Refusal::Choice)?,
         };
@@ -229,7 +229,7 @@ impl Session {
             return Ok(None);
         };
         let value = DiffieHellman::parse(found.contents).map_err(|_| Refusal::Malformed)?;
-        let group = self.keying.agreement.own.group();
+        let group = self.keying.agreed.group;
         let is_right = value.group == group.number() && group.has(value.value);
         is_right.then_some(Some(value.value)).ok_or(Refusal::Choice)
     }
@@ -253,17 +253,28 @@ impl Session {
         is_right.then_some(()).ok_or(Refusal::Choice)
     }
 
-    /// From where both offers have the keys come (RFC 7402, section 6.10).
-    fn source(&self, own: &Offer, info: EspInfo, value: Option<&[u8]>) -> Source {
+    /// From where both offers have the keys come (RFC 7402, section 6.10); nothing if both values would be those of
+    /// the present secret, whose first keys have been in use.
+    fn source(&self, own: &Offer, info: EspInfo, value: Option<&[u8]>) -> Option<Source> {
         if own.pair.is_none() && value.is_none() {
             let index = info.keymat_index.max(own.info.keymat_index);
-            return Source::Same(index);
+            return Some(Source::Same(index));
         }
         // Where only one value is new, the other one stays.
-        let Agreement { own: pair, peer } = &self.keying.agreement;
-        Source::New(Agreement {
-            own: Arc::clone(own.pair.as_ref().unwrap_or(pair)),
-            peer: value.unwrap_or(peer).to_vec(),
-        })
+        let agreed = &self.keying.agreed;
+        // In a MODP group leading zeros may be left out.
+        let is_other = |value| digits(value).ne(digits(&agreed.peer));
+        let is_new = own.pair.is_some() || value.is_some_and(is_other);
+        let pair = own.pair.as_ref().or(agreed.own.as_ref());
+        let pair = pair.filter(|_| is_new)?;
+        Some(Source::New(Agreement {
+            own: Arc::clone(pair),
+            peer: value.unwrap_or(&agreed.peer).to_vec(),
+        }))
     }
+}
+
+/// What is left of a value without its leading zeros.
+fn digits(value: &[u8]) -> impl Iterator<Item = &u8> {
+    value.iter().skip_while(|&&byte| byte == 0)
 }
