@@ -5,7 +5,8 @@
 //! that has both offers has the new keys, and sends under them once it knows that the peer has its offer.
 //!
 //! An offer never changes until it is used: the peer may have answered it, and the answer may be lost. It rests after
-//! two minutes without an answer, and is made again later; an answer that comes meanwhile still counts. The host
+//! two minutes without an answer, and is made again later; an answer that comes meanwhile still counts. So does an
+//! answer that the peer does not acknowledge. The host
 //! computes with a value of the peer only once MAC, signature and number of the UPDATE are right, and at
 //! most once for each pair of offers. A value that is none of the group, or of another group, is refused: the
 //! UPDATE is not acknowledged, and the old keys stay.
@@ -20,11 +21,11 @@ use alloc::sync::Arc;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::{Builder, DiffieHellman, EspInfo, Message, kind};
 
-/// How long an offer waits for its answer.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long an offer waits for its answer, and an answer for its acknowledgement.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long an offer without an answer rests.
-const REST: Duration = Duration::from_secs(600);
+/// How long an offer without an answer rests, and an answer without an acknowledgement.
+pub(crate) const REST: Duration = Duration::from_secs(600);
 
 /// By how much a peer's index may be ahead: it cannot use up the material at one stroke.
 const LARGEST_STEP: u16 = 1024;
@@ -164,6 +165,11 @@ impl Session {
             own.phase = Phase::Resting(context.now + REST);
         }
         self.updates.stop_offering();
+        self.note_failed_rekeying(context);
+    }
+
+    /// The peer does not say that it takes new keys.
+    pub(crate) fn note_failed_rekeying(&mut self, context: &mut Context<'_>) {
         self.failed_rekeyings += 1;
         let peer = self.peer.hit();
         let event = Event::RekeyingFailed { peer };

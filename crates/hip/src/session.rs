@@ -189,7 +189,7 @@ pub(crate) struct Session {
     pub(crate) keys_since: Instant,
     /// How often keys for data were replaced.
     pub(crate) rekeyings: u64,
-    /// How often the peer has not answered an offer of new keys.
+    /// How often the peer has not answered an offer of new keys, or not acknowledged an answer.
     pub(crate) failed_rekeyings: u64,
 }
 

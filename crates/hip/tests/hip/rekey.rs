@@ -177,9 +177,10 @@ fn an_answer_that_is_lost_for_minutes_costs_no_data() {
         network.run(Duration::from_secs(10));
     }
     assert_eq!(network.count(0, is_failed), 1, "it has no answer");
-    // The answer is on its way all the time, and counts although the offer rests.
+    assert_eq!(network.count(1, is_failed), 1, "nobody has the answer");
+    // Both rest; what goes out first afterwards counts.
     network.filter = Box::new(|_| true);
-    network.run(Duration::from_secs(20));
+    network.run(Duration::from_secs(600));
     for node in 0..2 {
         assert_eq!(network.received(node).len(), 30, "node {node}");
         assert!(network.count(node, is_rekeyed) >= 1, "node {node}");
@@ -278,6 +279,61 @@ fn an_answer_goes_out_although_an_older_one_is_not_acknowledged() {
     for node in 0..2 {
         assert_eq!(network.count(node, is_rekeyed), 2, "node {node}");
     }
+    network.assert_data_flows(0, 1);
+}
+
+/// As it is with peers that refuse the index of a new secret, but offer new keys themselves.
+#[test]
+fn an_answer_that_the_peer_never_acknowledges_rests_and_data_goes_on() {
+    let mut network = rekeying_pair(10, 10, [true, false]);
+    let first = network.nodes[0].addresses[0];
+    network.filter = Box::new(move |packet| packet.source != first || offer(packet).is_none());
+    talk(&mut network, 12);
+    for _ in 0..14 {
+        talk(&mut network, 1);
+        network.run(Duration::from_secs(10));
+    }
+    assert_eq!(network.count(0, is_failed), 1);
+    let tries = offers(&network, 0).len();
+    for _ in 0..40 {
+        talk(&mut network, 1);
+        network.run(Duration::from_secs(10));
+    }
+    assert_eq!(offers(&network, 0).len(), tries, "it rests");
+    for node in 0..2 {
+        assert_eq!(network.count(node, is_rekeyed), 0, "node {node}");
+        assert_eq!(network.received(node).len(), 66, "node {node}");
+    }
+    network.filter = Box::new(|_| true);
+    network.run(Duration::from_secs(300));
+    for node in 0..2 {
+        assert_eq!(network.count(node, is_rekeyed), 1, "node {node}");
+    }
+    network.assert_data_flows(0, 1);
+}
+
+#[test]
+fn an_acknowledgement_that_comes_while_the_answer_rests_counts() {
+    let mut network = rekeying_pair(11, 10, [true; 2]);
+    let second = network.nodes[1].addresses[0];
+    network.filter = Box::new(move |packet| {
+        let is_answer = packet.protocol == Protocol::Hip && offer(packet).is_none();
+        packet.source != second || !is_answer
+    });
+    for _ in 0..10 {
+        network.send(1, 0, b"data");
+    }
+    network.run(Duration::from_secs(140));
+    assert_eq!(network.count(0, is_failed), 1, "no acknowledgement");
+    assert_eq!(network.count(0, is_rekeyed), 0);
+    network.send(0, 1, b"data");
+    network.run(Duration::from_secs(1));
+    assert_eq!(network.received(1).len(), 1, "under the old keys");
+    // Whatever the peer says next acknowledges the answer.
+    network.filter = Box::new(|_| true);
+    network.move_to(1, &[address("198.51.100.7")]);
+    network.run(Duration::from_secs(1));
+    assert_eq!(network.count(0, is_rekeyed), 1);
     network.assert_data_flows(0, 1);
 }
 
