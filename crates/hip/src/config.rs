@@ -75,7 +75,8 @@ pub struct Rekeying {
     /// Age of keys at which the next packet has them replaced.
     pub lifetime: Duration,
     /// Whether this host offers a new Diffie-Hellman value each time it offers new keys: who learns a secret
-    /// then reads what was sent with it, and no more. Otherwise it does so when the material has run out.
+    /// then reads what was sent with it, and no more. Otherwise it does so when the material has run out, and
+    /// keeps its key pair in memory for as long, because a new value of the peer may be for use with it.
     pub has_new_secret: bool,
 }
 

@@ -77,7 +77,8 @@ pub enum Event {
         /// The peer.
         peer: Hit,
     },
-    /// The peer has not answered an offer of new keys for two minutes; the old ones stay.
+    /// The peer has not answered an offer of new keys, or not acknowledged an answer, for two minutes; the old
+    /// ones stay.
     RekeyingFailed {
         /// The peer.
         peer: Hit,

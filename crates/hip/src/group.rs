@@ -74,6 +74,20 @@ impl Group {
         }
     }
 
+    /// Whether a public value is one of the group, as DIFFIE_HELLMAN carries it. It costs far less than an
+    /// agreement.
+    #[must_use]
+    pub fn has(self, value: &[u8]) -> bool {
+        let point = |length| with_prefix(value, length);
+        match self {
+            Self::Modp1536 => public_value(value, &PRIME_1536).is_some(),
+            Self::Modp3072 => public_value(value, &PRIME_3072).is_some(),
+            Self::P256 => point(64).is_some_and(|p| p256::PublicKey::from_sec1_bytes(&p).is_ok()),
+            Self::P384 => point(96).is_some_and(|p| p384::PublicKey::from_sec1_bytes(&p).is_ok()),
+            Self::P521 => point(132).is_some_and(|p| p521::PublicKey::from_sec1_bytes(&p).is_ok()),
+        }
+    }
+
     /// The group with this number.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
@@ -281,6 +295,7 @@ mod tests {
         ];
         for value in &wrong {
             assert!(pair.agree(value).is_none(), "{value:?}");
+            assert!(!Group::Modp1536.has(value), "{value:?}");
         }
         assert!(pair.agree(&less(2)).is_some());
         assert!(pair.agree(&[2]).is_some());
@@ -296,6 +311,7 @@ mod tests {
             assert_eq!(a.group(), group);
             assert_eq!(Group::from_number(group.number()), Some(group));
             assert_eq!(a.public().len(), public, "{group:?}");
+            assert!(group.has(a.public()) && group.has(b.public()));
             let agreed = a.agree(b.public()).expect("a public value");
             assert_eq!(agreed.len(), secret, "{group:?}");
             assert_eq!(Some(agreed), b.agree(a.public()), "{group:?}");
@@ -312,6 +328,7 @@ mod tests {
             off[0] ^= 1;
             for wrong in [alloc::vec![0; length], alloc::vec![0xff; length], off] {
                 assert!(pair.agree(&wrong).is_none(), "{group:?}");
+                assert!(!group.has(&wrong), "{group:?}");
             }
             assert!(pair.agree(other.public()).is_some());
         }

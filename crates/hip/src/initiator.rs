@@ -249,7 +249,8 @@ pub(crate) fn i2(
         peer: offer.value.clone(),
     };
     let choices = (offer.cipher, offer.suite);
-    let keying = Keying::new((keymat, agreement), rhash, choices, hosts).ok_or(no_group)?;
+    let source = (keymat, agreement, !context.config.rekeying.has_new_secret);
+    let keying = Keying::new(source, rhash, choices, hosts).ok_or(no_group)?;
     let spi = context.new_spi();
     let mut builder = Builder::new(PacketType::I2, own, offer.peer.hit());
     push_answer(

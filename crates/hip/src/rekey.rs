@@ -5,7 +5,8 @@
 //! that has both offers has the new keys, and sends under them once it knows that the peer has its offer.
 //!
 //! An offer never changes until it is used: the peer may have answered it, and the answer may be lost. It rests after
-//! two minutes without an answer, and is made again later; an answer that comes meanwhile still counts. The host
+//! two minutes without an answer, and is made again later; an answer that comes meanwhile still counts. So does an
+//! answer that the peer does not acknowledge. The host
 //! computes with a value of the peer only once MAC, signature and number of the UPDATE are right, and at
 //! most once for each pair of offers. A value that is none of the group, or of another group, is refused: the
 //! UPDATE is not acknowledged, and the old keys stay.
@@ -20,14 +21,18 @@ use alloc::sync::Arc;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::{Builder, DiffieHellman, EspInfo, Message, kind};
 
-/// How long an offer waits for its answer.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long an offer waits for its answer, and an answer for its acknowledgement.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long an offer without an answer rests.
-const REST: Duration = Duration::from_secs(600);
+/// How long an offer without an answer rests, and an answer without an acknowledgement.
+pub(crate) const REST: Duration = Duration::from_secs(600);
 
 /// By how much a peer's index may be ahead: it cannot use up the material at one stroke.
 const LARGEST_STEP: u16 = 1024;
+
+/// How old keys of a rekeying are at least when the peer has them replaced, unless this host's own limits are
+/// reached: each time costs this host two computations in the group, and the peer perhaps none.
+const LEAST_AGE: Duration = Duration::from_secs(10);
 
 /// What this host offers for new keys.
 #[derive(Clone, Debug)]
@@ -140,7 +145,7 @@ impl Session {
 
     /// An offer in the group of the base exchange, with a new secret or at `index`.
     fn offer(&self, context: &mut Context<'_>, has_new_secret: bool, index: u16) -> Offer {
-        let group = self.keying.agreement.own.group();
+        let group = self.keying.agreed.group;
         let pair = has_new_secret.then(|| Arc::new(KeyPair::new(group, context.random)));
         let info = EspInfo {
             keymat_index: if has_new_secret { 0 } else { index },
@@ -160,6 +165,11 @@ impl Session {
             own.phase = Phase::Resting(context.now + REST);
         }
         self.updates.stop_offering();
+        self.note_failed_rekeying(context);
+    }
+
+    /// The peer does not say that it takes new keys.
+    pub(crate) fn note_failed_rekeying(&mut self, context: &mut Context<'_>) {
         self.failed_rekeyings += 1;
         let peer = self.peer.hit();
         let event = Event::RekeyingFailed { peer };
@@ -187,8 +197,12 @@ impl Session {
         {
             return Err(Refusal::Choice);
         }
-        let value = self.offered_value(message)?;
         let own = self.updates.rekeying.0.clone();
+        if own.is_none() && self.has_fresh_keys(context) {
+            // The peer repeats its offer.
+            return Err(Refusal::Limit);
+        }
+        let value = self.offered_value(message)?;
         let has_own_value = own.as_ref().is_some_and(|own| own.offer.pair.is_some());
         self.check_index(info.keymat_index, value.is_some(), has_own_value)?;
         let is_told = own.as_ref().is_some_and(|own| own.is_told);
@@ -200,7 +214,7 @@ impl Session {
                 self.offer(context, value.is_some(), index)
             }
         };
-        let ciphers = match self.source(&offer, info, value) {
+        let ciphers = match self.source(&offer, info, value).ok_or(Refusal::Choice)? {
             Source::Same(index) => self.keying.advance(index).ok_or(Refusal::Limit)?,
             Source::New(agreement) => self.keying.renew(agreement).ok_or(Refusal::Choice)?,
         };
@@ -208,7 +222,8 @@ impl Session {
         let inbound = Inbound::new(offer.info.new_spi, ciphers.peer);
         let outbound = Outbound::new(info.new_spi, ciphers.own);
         self.replace(context.now, inbound, outbound);
-        let needs_telling = !is_told && !self.updates.has_untold_offer();
+        // An older answer may still wait for its acknowledgement; this one takes its place.
+        let needs_telling = !is_told && !self.updates.is_telling(&offer);
         let purpose = Purpose::Rekey(offer);
         Ok(needs_telling.then(|| self.updates.begin(context, purpose)))
     }
@@ -220,8 +235,15 @@ impl Session {
             return Ok(None);
         };
         let value = DiffieHellman::parse(found.contents).map_err(|_| Refusal::Malformed)?;
-        let is_right = value.group == self.keying.agreement.own.group().number();
+        let group = self.keying.agreed.group;
+        let is_right = value.group == group.number() && group.has(value.value);
         is_right.then_some(Some(value.value)).ok_or(Refusal::Choice)
+    }
+
+    /// Whether a rekeying was a moment ago. The keys of the base exchange do not count: it has its puzzle.
+    fn has_fresh_keys(&self, context: &Context<'_>) -> bool {
+        let age = context.now.since(self.keys_since);
+        self.rekeyings > 0 && age < LEAST_AGE && !self.has_used_up_keys(context)
     }
 
     /// Checks the index of the peer's offer (RFC 7402, sections 6.9 and 6.9.1).
@@ -237,17 +259,28 @@ impl Session {
         is_right.then_some(()).ok_or(Refusal::Choice)
     }
 
-    /// From where both offers have the keys come (RFC 7402, section 6.10).
-    fn source(&self, own: &Offer, info: EspInfo, value: Option<&[u8]>) -> Source {
+    /// From where both offers have the keys come (RFC 7402, section 6.10); nothing if both values would be those of
+    /// the present secret, whose first keys have been in use.
+    fn source(&self, own: &Offer, info: EspInfo, value: Option<&[u8]>) -> Option<Source> {
         if own.pair.is_none() && value.is_none() {
             let index = info.keymat_index.max(own.info.keymat_index);
-            return Source::Same(index);
+            return Some(Source::Same(index));
         }
         // Where only one value is new, the other one stays.
-        let Agreement { own: pair, peer } = &self.keying.agreement;
-        Source::New(Agreement {
-            own: Arc::clone(own.pair.as_ref().unwrap_or(pair)),
-            peer: value.unwrap_or(peer).to_vec(),
-        })
+        let agreed = &self.keying.agreed;
+        // In a MODP group leading zeros may be left out.
+        let is_other = |value| digits(value).ne(digits(&agreed.peer));
+        let is_new = own.pair.is_some() || value.is_some_and(is_other);
+        let pair = own.pair.as_ref().or(agreed.own.as_ref());
+        let pair = pair.filter(|_| is_new)?;
+        Some(Source::New(Agreement {
+            own: Arc::clone(pair),
+            peer: value.unwrap_or(&agreed.peer).to_vec(),
+        }))
     }
+}
+
+/// What is left of a value without its leading zeros.
+fn digits(value: &[u8]) -> impl Iterator<Item = &u8> {
+    value.iter().skip_while(|&&byte| byte == 0)
 }

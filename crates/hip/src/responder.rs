@@ -435,7 +435,8 @@ fn keying(
     let rhash = context.identity.public().rhash();
     let hosts = [context.identity.hit(), message.sender()];
     let keymat = Keymat::new(rhash, secret, solution.i, solution.j, hosts);
-    let source = (keymat, agreement);
+    let keeps_pair = !context.config.rekeying.has_new_secret;
+    let source = (keymat, agreement, keeps_pair);
     Keying::new(source, rhash, (cipher, suite), hosts).ok_or(Refusal::Choice)
 }
 

@@ -6,7 +6,7 @@ use crate::beet;
 use crate::cipher::HipCipher;
 use crate::context::{Context, verify_mac, verify_signature};
 use crate::event::{Event, Protocol, Refusal, Transmit};
-use crate::group::KeyPair;
+use crate::group::{Group, KeyPair};
 use crate::identity::PublicIdentity;
 use crate::keymat::{HipKeys, Keymat, Pair};
 use crate::recent::{ERRORS, Recent, TCP, Wake, Working};
@@ -30,10 +30,31 @@ const USE_STEP: Duration = Duration::from_secs(1);
 const ESP_OVERHEAD: usize = 64;
 
 /// What a secret is agreed on with: this host's key pair, and the peer's public value.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Agreement {
     pub(crate) own: Arc<KeyPair>,
     pub(crate) peer: Vec<u8>,
+}
+
+/// What is left of an agreement once there is a secret.
+#[derive(Debug)]
+pub(crate) struct Agreed {
+    pub(crate) group: Group,
+    /// This host's key pair, if it may make offers without a new one. Otherwise nothing of it is left: whoever
+    /// gets hold of this host's memory later does not learn the secret from it.
+    pub(crate) own: Option<Arc<KeyPair>>,
+    pub(crate) peer: Vec<u8>,
+}
+
+impl Agreed {
+    fn new(agreement: Agreement, keeps_pair: bool) -> Self {
+        let Agreement { own, peer } = agreement;
+        Self {
+            group: own.group(),
+            own: keeps_pair.then_some(own),
+            peer,
+        }
+    }
 }
 
 /// Keys, and where more come from.
@@ -41,7 +62,9 @@ pub(crate) struct Agreement {
 pub(crate) struct Keying {
     keymat: Keymat,
     /// What the secret of `keymat` comes from. A later rekeying may replace one half of it only.
-    pub(crate) agreement: Agreement,
+    pub(crate) agreed: Agreed,
+    /// Whether a later rekeying may need this host's key pair.
+    keeps_pair: bool,
     pub(crate) rhash: Rhash,
     pub(crate) cipher: HipCipher,
     pub(crate) suite: EspSuite,
@@ -53,9 +76,9 @@ pub(crate) struct Keying {
 }
 
 impl Keying {
-    /// Draws the keys for HIP packets of the first of `hosts`.
+    /// Draws the keys for HIP packets of the first of `hosts`; keeps its key pair only if it is told to.
     pub(crate) fn new(
-        (keymat, agreement): (Keymat, Agreement),
+        (keymat, agreement, keeps_pair): (Keymat, Agreement, bool),
         rhash: Rhash,
         (cipher, suite): (HipCipher, EspSuite),
         [own, peer]: [Hit; 2],
@@ -64,7 +87,8 @@ impl Keying {
             keys: keymat.hip_keys(cipher, own, peer)?,
             esp_index: keymat.esp_index(cipher),
             keymat,
-            agreement,
+            agreed: Agreed::new(agreement, keeps_pair),
+            keeps_pair,
             rhash,
             cipher,
             suite,
@@ -100,7 +124,7 @@ impl Keying {
         let keymat = self.keymat.renewed(secret);
         let ciphers = self.ciphers(&keymat, 0)?;
         self.keymat = keymat;
-        self.agreement = agreement;
+        self.agreed = Agreed::new(agreement, self.keeps_pair);
         self.esp_index = 0;
         Some(ciphers)
     }
@@ -165,7 +189,7 @@ pub(crate) struct Session {
     pub(crate) keys_since: Instant,
     /// How often keys for data were replaced.
     pub(crate) rekeyings: u64,
-    /// How often the peer has not answered an offer of new keys.
+    /// How often the peer has not answered an offer of new keys, or not acknowledged an answer.
     pub(crate) failed_rekeyings: u64,
 }
 
@@ -386,7 +410,12 @@ impl Session {
         let limits = &context.config.rekeying;
         let sent = &self.outbound;
         let is_old = sent.sequence > 0 && context.now.since(self.keys_since) >= limits.lifetime;
-        let are_used_up = sent.sequence >= limits.packets || sent.bytes >= limits.bytes;
-        self.next_outbound.is_none() && (is_old || are_used_up)
+        self.next_outbound.is_none() && (is_old || self.has_used_up_keys(context))
+    }
+
+    /// Whether as much was sent under the keys as may be.
+    pub(crate) fn has_used_up_keys(&self, context: &Context<'_>) -> bool {
+        let (sent, limits) = (&self.outbound, &context.config.rekeying);
+        sent.sequence >= limits.packets || sent.bytes >= limits.bytes
     }
 }

@@ -9,7 +9,7 @@ use crate::addresses::Path;
 use crate::backoff::Backoff;
 use crate::context::Context;
 use crate::event::{Event, Reason, Refusal};
-use crate::rekey::{Offer, Rekeying};
+use crate::rekey::{Offer, PATIENCE, REST, Rekeying};
 use crate::rendezvous;
 use crate::session::Session;
 use crate::volume::Readdressing;
@@ -67,9 +67,31 @@ struct Pending {
     sent_at: Instant,
     /// What nonces are made from.
     secret: Vec<u8>,
+    /// Whether the peer has not acknowledged it for too long, and is told again only later.
+    is_resting: bool,
 }
 
 impl Pending {
+    /// Whether it tells the peer this offer's SPI.
+    fn offers(&self, spi: u32) -> bool {
+        matches!(&self.purpose, Purpose::Rekey(offer) if offer.info.new_spi == spi)
+    }
+
+    /// Goes on after two minutes without an acknowledgement, or after the rest that follows; says whether the
+    /// rest begins. Nothing is forgotten: a late acknowledgement counts.
+    fn rest_or_wake(&mut self, context: &Context<'_>) -> bool {
+        if self.is_resting {
+            self.is_resting = false;
+            self.begun = context.now;
+            let times = &context.config.retransmission;
+            self.backoff.hurry(context.now, times);
+        } else if self.begun + PATIENCE <= context.now {
+            self.is_resting = true;
+            self.backoff.due = context.now + REST;
+        }
+        self.is_resting
+    }
+
     /// Whether an acknowledgement of this number is one of this UPDATE.
     fn was_sent_as(&self, id: u32) -> bool {
         self.id == id || self.former.contains(&id)
@@ -121,6 +143,12 @@ impl Updates {
     pub(crate) fn has_untold_offer(&self) -> bool {
         let mut pending = self.pending.iter();
         pending.any(|pending| matches!(pending.purpose, Purpose::Rekey(_)))
+    }
+
+    /// Whether the peer may not have this offer of new keys, and is being told of it.
+    pub(crate) fn is_telling(&self, offer: &Offer) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|pending| matches!(&pending.purpose, Purpose::Rekey(told) if told == offer))
     }
 
     /// Stops telling the peer of new keys.
@@ -198,6 +226,7 @@ impl Updates {
             begun: context.now,
             sent_at: context.now,
             secret: context.bytes(32),
+            is_resting: false,
         });
         id
     }
@@ -268,6 +297,7 @@ impl Session {
     /// Sends again what is due.
     pub(crate) fn retransmit_updates(&mut self, context: &mut Context<'_>, relays: &[IpAddr]) {
         self.withdraw_unanswered_offer(context);
+        self.rest_untold_answer(context);
         let is_due = |pending: &&mut Pending| pending.backoff.due <= context.now;
         let mut due = Vec::new();
         let Updates {
@@ -285,6 +315,18 @@ impl Session {
         }
         for id in due {
             self.transmit(context, id, relays);
+        }
+    }
+
+    /// Has an answer rest that the peer has not acknowledged for too long, and go out again later: new keys are
+    /// there, but this host sends under them only once the peer is known to have the answer.
+    fn rest_untold_answer(&mut self, context: &mut Context<'_>) {
+        let (spi, is_untold) = (self.inbound.spi, self.next_outbound.is_some());
+        let mut pending = self.updates.pending.iter_mut();
+        let due = pending
+            .find(|pending| is_untold && pending.offers(spi) && pending.backoff.due <= context.now);
+        if due.is_some_and(|answer| answer.rest_or_wake(context)) {
+            self.note_failed_rekeying(context);
         }
     }
 
@@ -461,7 +503,11 @@ impl Session {
                 Purpose::Rekey(offer) if is_acknowledged => self.updates.rekeying.note_told(offer),
                 _ => {}
             }
-            !is_acknowledged
+            match pending.purpose {
+                // Any later UPDATE of the peer acknowledges the test, but only the nonce shows where the peer is.
+                Purpose::Verify(_) => outcome.verified.is_none(),
+                _ => !is_acknowledged,
+            }
         });
     }
 

@@ -55,6 +55,18 @@ enum Suite {
     Null,
 }
 
+impl Suite {
+    /// As the file has it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Aes128Gcm => "aes-128-gcm",
+            Self::Aes128Cbc => "aes-128-cbc",
+            Self::Aes256Cbc => "aes-256-cbc",
+            Self::Null => "null",
+        }
+    }
+}
+
 impl From<Suite> for EspSuite {
     fn from(suite: Suite) -> Self {
         match suite {
@@ -168,6 +180,10 @@ impl Settings {
         if self.suites.is_empty() {
             return Some("suites = []: at least one is needed".to_owned());
         }
+        let problem = self.repeated_suite();
+        if problem.is_some() {
+            return problem;
+        }
         if self.device.is_empty() || self.device.len() > LONGEST_NAME {
             let device = &self.device;
             return Some(format!(
@@ -179,6 +195,20 @@ impl Settings {
         let mut problems = problems.map(|peer| peer.problem(self.local_scope(), &mut taken));
         let problem = problems.find_map(|problem| problem);
         problem.or_else(|| self.shared_address())
+    }
+
+    /// Says so if a suite is named twice: the list that hosts send has room for six (RFC 7402, section 5.1.2), and
+    /// the second mention means nothing.
+    fn repeated_suite(&self) -> Option<String> {
+        let mut rest = self.suites.as_slice();
+        while let [first, others @ ..] = rest {
+            if others.contains(first) {
+                let name = first.name();
+                return Some(format!("suites: {name:?} is there twice: once is enough"));
+            }
+            rest = others;
+        }
+        None
     }
 
     /// Says so if a peer without a tag is at an address that another peer has, too: they could be the same host.
@@ -434,6 +464,18 @@ mod tests {
         ] {
             assert!(problem("", &[&named(wrong)]).is_some(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn each_suite_is_named_once() {
+        let all = ["aes-128-gcm", "aes-128-cbc", "aes-256-cbc", "null"];
+        assert_eq!(problem(&format!("suites = {all:?}"), &[]), None);
+        for suite in all {
+            let twice = [suite, "aes-128-gcm", suite];
+            let said = problem(&format!("suites = {twice:?}"), &[]).expect("a problem");
+            assert!(said.starts_with(&format!("suites: {suite:?} ")), "{said}");
+        }
+        assert!(problem("suites = []", &[]).is_some());
     }
 
     #[test]

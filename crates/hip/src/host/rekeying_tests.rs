@@ -1,7 +1,7 @@
 //! What a peer with the right keys and wrong intentions can do with offers of new keys.
 
 use super::Host;
-use crate::config::{Config, Peer};
+use crate::config::{Config, Peer, Rekeying};
 use crate::event::{Protocol, Refusal, Transmit};
 use crate::group::{Group, KeyPair};
 use crate::identity::{Algorithm, Identity};
@@ -25,11 +25,23 @@ struct Pair {
 impl Pair {
     /// Two hosts with an association.
     fn new() -> Self {
+        Self::of(true)
+    }
+
+    /// Two hosts with an association that offer a new secret each time, or only when the material has run out.
+    fn of(has_new_secret: bool) -> Self {
+        let config = Config {
+            rekeying: Rekeying {
+                has_new_secret,
+                ..Rekeying::default()
+            },
+            ..Config::default()
+        };
         let now = Instant::from_millis(1_000);
         let host = |at: usize| {
             let mut random = ChaCha20Rng::from_seed([at as u8 + 1; 32]);
             let identity = Identity::generate(Algorithm::EcdsaP256, &mut random).expect("a key");
-            let mut host = Host::new(now, Config::default(), identity, [at as u8; 32]);
+            let mut host = Host::new(now, config.clone(), identity, [at as u8; 32]);
             host.handle_addresses(now, &[address(at)]);
             host
         };
@@ -77,6 +89,16 @@ impl Pair {
 
     /// An authentic offer of the second host, with this index, SPI and Diffie-Hellman value.
     fn offer(&mut self, index: u16, new_spi: u32, value: Option<(u8, &[u8])>) -> Transmit {
+        self.offer_after(None, (index, new_spi), value)
+    }
+
+    /// One that acknowledges an answer to the offer of the SPI before, if there was one.
+    fn offer_after(
+        &mut self,
+        before: Option<(u32, &[u8])>,
+        (index, new_spi): (u16, u32),
+        value: Option<(u8, &[u8])>,
+    ) -> Transmit {
         let peer = self.hosts[0].hit();
         let own = self.hosts[1].hit();
         self.next_id += 1;
@@ -87,11 +109,14 @@ impl Pair {
         let mut builder = Builder::new(PacketType::Update, own, peer);
         let info = EspInfo {
             keymat_index: index,
-            old_spi: session.inbound.spi,
+            old_spi: before.map_or(session.inbound.spi, |(spi, _)| spi),
             new_spi,
         };
         builder.push_with(kind::ESP_INFO, |out| info.write(out));
         builder.push(kind::SEQ, &id.to_be_bytes());
+        if let Some((_, answer)) = before {
+            builder.push(kind::ACK, answer);
+        }
         if let Some((group, value)) = value {
             let value = DiffieHellman { group, value };
             builder.push_with(kind::DIFFIE_HELLMAN, |out| value.write(out));
@@ -107,6 +132,25 @@ impl Pair {
             protocol: Protocol::Hip,
             payload,
         }
+    }
+
+    /// The first host begins to rekey; gives its offer.
+    fn rekey(&mut self) -> Transmit {
+        let peer = self.hosts[1].hit();
+        let (association, mut context) = self.hosts[0].lend(self.now, peer).expect("one");
+        association
+            .session()
+            .expect("a session")
+            .rekey(&mut context);
+        self.hosts[0].poll_transmit().expect("an offer")
+    }
+
+    /// Whether a host could agree on its present secret once more.
+    fn has_pair(&mut self, host: usize) -> bool {
+        let peer = self.hosts[1 - host].hit();
+        let (association, _) = self.hosts[host].lend(self.now, peer).expect("one");
+        let session = association.session().expect("a session");
+        session.keying.agreed.own.is_some()
     }
 
     fn refused(&self) -> u64 {
@@ -190,23 +234,44 @@ fn of_a_flood_of_offers_one_is_computed_until_it_is_used() {
     assert_eq!(answers, 1);
 }
 
+/// The peer need not compute anything to acknowledge each answer inside its next offer.
+#[test]
+fn of_a_flood_of_acknowledged_offers_one_in_ten_seconds_is_computed() {
+    let mut pair = Pair::new();
+    let value = fresh(Group::P256, 9);
+    let mut before: Option<(u32, Vec<u8>)> = None;
+    let mut answers = 0;
+    // Two hundred offers in 40 s.
+    for number in 0..200_u32 {
+        let spi = 1_000 + number;
+        let told = before.as_ref().map(|(spi, id)| (*spi, id.as_slice()));
+        let packet = pair.offer_after(told, (0, spi), Some((7, &value)));
+        pair.deliver(0, &packet);
+        while let Some(sent) = pair.hosts[0].poll_transmit() {
+            let message = outlast_wire::hip::Message::parse(&sent.payload).expect("HIP");
+            if let (Some(_), Some(id)) = (message.find(kind::ACK), message.find(kind::SEQ)) {
+                before = Some((spi, id.contents.to_vec()));
+                answers += 1;
+            }
+        }
+        pair.now += Duration::from_millis(200);
+    }
+    assert_eq!(answers, 4);
+    let refused = pair.hosts[0].counters().refused(Refusal::Limit);
+    assert_eq!(refused, 196, "for now");
+}
+
 #[test]
 fn a_new_secret_is_offered_when_the_material_has_run_out() {
     for (index, is_expected) in [(1_000, false), (12_200, true)] {
-        let mut pair = Pair::new();
+        let mut pair = Pair::of(false);
         let peer = pair.hosts[1].hit();
-        pair.hosts[0].config.rekeying.has_new_secret = false;
         for (host, peer) in [(0, peer), (1, pair.hosts[0].hit())] {
             let (association, _) = pair.hosts[host].lend(pair.now, peer).expect("one");
             let session = association.session().expect("a session");
             session.keying.esp_index = index;
         }
-        let (association, mut context) = pair.hosts[0].lend(pair.now, peer).expect("one");
-        association
-            .session()
-            .expect("a session")
-            .rekey(&mut context);
-        let sent = pair.hosts[0].poll_transmit().expect("an offer");
+        let sent = pair.rekey();
         let message = outlast_wire::hip::Message::parse(&sent.payload).expect("HIP");
         let value = message.find(kind::DIFFIE_HELLMAN);
         assert_eq!(value.is_some(), is_expected, "index {index}");
@@ -216,4 +281,38 @@ fn a_new_secret_is_offered_when_the_material_has_run_out() {
         pair.assert_data_flows();
         assert!(pair.hosts[0].views().all(|view| view.rekeyings == 1));
     }
+}
+
+#[test]
+fn no_key_pair_outlives_its_secret_unless_it_is_for_use_again() {
+    for has_new_secret in [true, false] {
+        let mut pair = Pair::of(has_new_secret);
+        assert_eq!([0, 1].map(|host| pair.has_pair(host)), [!has_new_secret; 2]);
+        let packet = pair.rekey();
+        pair.deliver(1, &packet);
+        for _ in 0..3 {
+            pair.pass();
+        }
+        assert!(pair.hosts[0].views().all(|view| view.rekeyings == 1));
+        assert_eq!([0, 1].map(|host| pair.has_pair(host)), [!has_new_secret; 2]);
+    }
+}
+
+/// With both values as they are the secret would be the same, and so would be its first keys.
+#[test]
+fn a_value_that_is_no_new_one_is_refused_where_this_host_offers_none() {
+    let mut pair = Pair::of(false);
+    let peer = pair.hosts[1].hit();
+    let (association, _) = pair.hosts[0].lend(pair.now, peer).expect("one");
+    let session = association.session().expect("a session");
+    let present = session.keying.agreed.peer.clone();
+    drop(pair.rekey());
+    let before = pair.spis(0);
+    let packet = pair.offer(0, 1_000, Some((7, &present)));
+    pair.deliver(0, &packet);
+    assert_eq!((pair.refused(), pair.spis(0)), (1, before));
+    let packet = pair.offer(0, 1_001, Some((7, &fresh(Group::P256, 9))));
+    pair.deliver(0, &packet);
+    assert_eq!(pair.refused(), 1);
+    assert_ne!(pair.spis(0), before, "a new one counts");
 }

@@ -1,8 +1,8 @@
 //! New keys for data, with new secrets and without (RFC 7402, sections 6.8 to 6.10).
 
-use crate::common::{Faults, Network, identity, is_established};
+use crate::common::{Faults, Network, address, identity, is_established};
 use outlast_base::time::Duration;
-use outlast_hip::{Config, Event, Protocol, Refusal, Rekeying, Transmit};
+use outlast_hip::{AddressState, Config, Event, Protocol, Refusal, Rekeying, Transmit};
 use outlast_wire::hip::{DiffieHellman, EspInfo, Message, PacketType, kind};
 use proptest::prelude::*;
 
@@ -177,13 +177,163 @@ fn an_answer_that_is_lost_for_minutes_costs_no_data() {
         network.run(Duration::from_secs(10));
     }
     assert_eq!(network.count(0, is_failed), 1, "it has no answer");
-    // The answer is on its way all the time, and counts although the offer rests.
+    assert_eq!(network.count(1, is_failed), 1, "nobody has the answer");
+    // Both rest; what goes out first afterwards counts.
     network.filter = Box::new(|_| true);
-    network.run(Duration::from_secs(20));
+    network.run(Duration::from_secs(600));
     for node in 0..2 {
         assert_eq!(network.received(node).len(), 30, "node {node}");
         assert!(network.count(node, is_rekeyed) >= 1, "node {node}");
     }
+    network.assert_data_flows(0, 1);
+}
+
+/// Whether a packet brings back a nonce.
+fn is_echo(packet: &Transmit) -> bool {
+    packet.protocol == Protocol::Hip
+        && Message::parse(&packet.payload)
+            .is_ok_and(|message| message.find(kind::ECHO_RESPONSE_SIGNED).is_some())
+}
+
+#[test]
+fn an_offer_that_acknowledges_the_test_of_an_address_does_not_end_it() {
+    for has_offer in [false, true] {
+        let mut network = rekeying_pair(8, 10, [true; 2]);
+        for _ in 0..9 {
+            network.send(0, 1, b"data");
+        }
+        network.run(Duration::from_secs(1));
+        let place = address("198.51.100.7");
+        let mut echoes = 0;
+        // The nonce is lost once; an offer acknowledges the UPDATE that it was in.
+        network.filter = Box::new(move |packet| {
+            let is_lost = packet.source == place && is_echo(packet);
+            echoes += u32::from(is_lost);
+            !is_lost || echoes > 1
+        });
+        network.move_to(0, &[place]);
+        network.run(Duration::from_millis(120));
+        if has_offer {
+            network.send(0, 1, b"data");
+            assert_eq!(offers(&network, 0).len(), 1, "before the test is repeated");
+        }
+        network.run(Duration::from_secs(30));
+        let view = network.nodes[1].host.views().next();
+        let known = view.expect("an association").addresses;
+        let found = known.iter().find(|known| known.address == place);
+        let state = found.expect("the place is known").state;
+        assert_eq!(state, AddressState::Active, "offer: {has_offer}");
+        network.assert_data_flows(0, 1);
+    }
+}
+
+/// The SPI that an UPDATE offers, if it offers new keys.
+fn new_spi(packet: &Transmit) -> Option<u32> {
+    offer(packet)?;
+    let message = Message::parse(&packet.payload).ok()?;
+    let info = EspInfo::parse(message.find(kind::ESP_INFO)?.contents).ok()?;
+    Some(info.new_spi)
+}
+
+/// Whether a packet only acknowledges.
+fn is_acknowledgement(packet: &Transmit) -> bool {
+    packet.protocol == Protocol::Hip
+        && Message::parse(&packet.payload).is_ok_and(|message| {
+            message.find(kind::ACK).is_some() && message.find(kind::SEQ).is_none()
+        })
+}
+
+#[test]
+fn an_answer_goes_out_although_an_older_one_is_not_acknowledged() {
+    let mut network = rekeying_pair(9, 10, [true; 2]);
+    let [first, second] = [0, 1].map(|node| network.nodes[node].addresses[0]);
+    let mut answer = None;
+    let mut lost = 0;
+    // The acknowledgement of the first answer is lost, and so are the answer's repetitions.
+    network.filter = Box::new(move |packet| {
+        let spi = new_spi(packet).filter(|_| packet.source == first);
+        let is_repetition = spi.is_some() && spi == answer;
+        answer = answer.or(spi);
+        let is_lost = lost == 0 && packet.source == second && is_acknowledgement(packet);
+        lost += u32::from(is_lost);
+        !is_lost && !is_repetition
+    });
+    for _ in 0..10 {
+        network.send(1, 0, b"data");
+    }
+    network.run(Duration::from_millis(110));
+    // What follows acknowledges a newer UPDATE.
+    network.move_to(0, &[first, address("198.51.100.7")]);
+    network.run(Duration::from_millis(140));
+    // Data under the new keys shows that they are there.
+    network.send(1, 0, b"data");
+    network.run(Duration::from_millis(60));
+    assert_eq!(network.count(0, is_rekeyed), 1, "by data");
+    for _ in 0..10 {
+        network.send(0, 1, b"data");
+    }
+    for _ in 0..9 {
+        network.send(1, 0, b"data");
+    }
+    network.run(Duration::from_secs(20));
+    for node in 0..2 {
+        assert_eq!(network.count(node, is_rekeyed), 2, "node {node}");
+    }
+    network.assert_data_flows(0, 1);
+}
+
+/// As it is with peers that refuse the index of a new secret, but offer new keys themselves.
+#[test]
+fn an_answer_that_the_peer_never_acknowledges_rests_and_data_goes_on() {
+    let mut network = rekeying_pair(10, 10, [true, false]);
+    let first = network.nodes[0].addresses[0];
+    network.filter = Box::new(move |packet| packet.source != first || offer(packet).is_none());
+    talk(&mut network, 12);
+    for _ in 0..14 {
+        talk(&mut network, 1);
+        network.run(Duration::from_secs(10));
+    }
+    assert_eq!(network.count(0, is_failed), 1);
+    let tries = offers(&network, 0).len();
+    for _ in 0..40 {
+        talk(&mut network, 1);
+        network.run(Duration::from_secs(10));
+    }
+    assert_eq!(offers(&network, 0).len(), tries, "it rests");
+    for node in 0..2 {
+        assert_eq!(network.count(node, is_rekeyed), 0, "node {node}");
+        assert_eq!(network.received(node).len(), 66, "node {node}");
+    }
+    network.filter = Box::new(|_| true);
+    network.run(Duration::from_secs(300));
+    for node in 0..2 {
+        assert_eq!(network.count(node, is_rekeyed), 1, "node {node}");
+    }
+    network.assert_data_flows(0, 1);
+}
+
+#[test]
+fn an_acknowledgement_that_comes_while_the_answer_rests_counts() {
+    let mut network = rekeying_pair(11, 10, [true; 2]);
+    let second = network.nodes[1].addresses[0];
+    network.filter = Box::new(move |packet| {
+        let is_answer = packet.protocol == Protocol::Hip && offer(packet).is_none();
+        packet.source != second || !is_answer
+    });
+    for _ in 0..10 {
+        network.send(1, 0, b"data");
+    }
+    network.run(Duration::from_secs(140));
+    assert_eq!(network.count(0, is_failed), 1, "no acknowledgement");
+    assert_eq!(network.count(0, is_rekeyed), 0);
+    network.send(0, 1, b"data");
+    network.run(Duration::from_secs(1));
+    assert_eq!(network.received(1).len(), 1, "under the old keys");
+    // Whatever the peer says next acknowledges the answer.
+    network.filter = Box::new(|_| true);
+    network.move_to(1, &[address("198.51.100.7")]);
+    network.run(Duration::from_secs(1));
+    assert_eq!(network.count(0, is_rekeyed), 1);
     network.assert_data_flows(0, 1);
 }
 
@@ -263,7 +413,7 @@ proptest! {
                 3 => {
                     let node = number % 2;
                     let place = format!("198.51.{node}.{}", number + 1);
-                    network.move_to(node, &[crate::common::address(&place)]);
+                    network.move_to(node, &[address(&place)]);
                 }
                 2 => {
                     network.send(0, 1, &mark);
