@@ -10,6 +10,7 @@
 //! | it sends on, and its oldest segment stays | it is restarted after three looks |
 //! | its own timer has not backed off | it is left to it, and looked at every round trip for as long as a timeout may last |
 //! | its peer may wait, too | the peer is woken, and once more a round trip later if nothing has come; looks at the connection itself wake no peer |
+//! | a link is restored again while its connections are looked at | they join the queue again, as at the first return |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
@@ -240,8 +241,8 @@ pub struct Host {
     /// Links with a pass within the last [`Limits::interval`], and whether another is due after it.
     recent: BTreeMap<LinkId, Recent>,
     queue: VecDeque<Entry>,
-    /// The connections of `queue` and `waiting`.
-    queued: BTreeSet<ConnectionId>,
+    /// The connections of `queue` and `waiting`, and when those of `waiting` are looked at.
+    queued: BTreeMap<ConnectionId, Option<Instant>>,
     /// Those with an entry in `queue` that tells of a return: one is enough for any number of returns.
     telling: BTreeSet<ConnectionId>,
     /// Restarted connections by when their progress is looked at.
@@ -366,7 +367,7 @@ impl Host {
             config,
             recent: BTreeMap::new(),
             queue: VecDeque::new(),
-            queued: BTreeSet::new(),
+            queued: BTreeMap::new(),
             telling: BTreeSet::new(),
             waiting: BTreeMap::new(),
             woken: BTreeMap::new(),
@@ -485,7 +486,7 @@ impl Host {
 
     /// Puts a connection whose peer has asked into the queue, and returns whether it is there now for that reason.
     fn enqueue_requested(&mut self, connection: &Connection) -> bool {
-        let is_queued = self.queued.contains(&connection.id);
+        let is_queued = self.queued.contains_key(&connection.id);
         if is_queued || connection.is_frozen || !connection.is_outstanding() {
             return false;
         }
@@ -493,21 +494,21 @@ impl Host {
             self.counters.connections_left_out += 1;
             return false;
         }
-        self.queued.insert(connection.id);
+        self.queued.insert(connection.id, None);
         self.queue.push_back(Entry::restart_of(connection));
         true
     }
 
     /// Has a connection looked at that moves by itself so far.
     fn supervise(&mut self, now: Instant, connection: &Connection) {
-        if self.queued.contains(&connection.id) || connection.is_frozen {
+        if self.queued.contains_key(&connection.id) || connection.is_frozen {
             return;
         }
         if self.queued.len() >= self.config.limits.connections {
             self.counters.connections_left_out += 1;
             return;
         }
-        self.queued.insert(connection.id);
+        self.queued.insert(connection.id, None);
         self.wait(now, Entry::restart_of(connection));
     }
 
@@ -582,7 +583,7 @@ impl Host {
     /// Connections that wait to be restarted, or whose progress is to be looked at.
     #[must_use]
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &ConnectionId> {
-        self.queued.iter()
+        self.queued.keys()
     }
 
     /// Whether an indicator has said that `link` is away.
@@ -676,7 +677,7 @@ impl Host {
         for connection in found {
             let id = connection.id;
             let is_ours = connection.is_frozen && self.freezing.has(id);
-            if is_ours && !self.queued.contains(&id) && !self.is_still_away(connection) {
+            if is_ours && !self.queued.contains_key(&id) && !self.is_still_away(connection) {
                 self.thaw(now, id, Outstanding::Lost, stack);
             }
         }
@@ -822,8 +823,12 @@ impl Host {
         if !has_work || is_frozen_by_another {
             return false;
         }
-        let is_queued = self.queued.contains(&connection.id);
-        // An earlier return has it restarted; of this one it tells all the same.
+        // It was only looked at because of an earlier return: what this one asks for is due now.
+        if restored.by != Indicator::FirstPacket && !connection.is_frozen {
+            self.stop_looking(connection.id);
+        }
+        let is_queued = self.queued.contains_key(&connection.id);
+        // An earlier return is about to have it restarted; of this one it tells all the same.
         let task = Task {
             restarts: task.restarts && !is_queued,
             ..task
@@ -839,7 +844,7 @@ impl Host {
             self.counters.connections_left_out += u64::from(is_full);
             return !is_full;
         }
-        self.queued.insert(connection.id);
+        self.queued.insert(connection.id, None);
         if task.marks {
             self.telling.insert(connection.id);
         }
@@ -965,7 +970,17 @@ impl Host {
             self.queued.remove(&entry.id);
             return;
         }
+        self.queued.insert(entry.id, Some(at));
         self.waiting.insert((at, entry.id), entry);
+    }
+
+    /// Looks no more at a connection that waits for it.
+    fn stop_looking(&mut self, id: ConnectionId) {
+        if let Some(&Some(at)) = self.queued.get(&id)
+            && self.waiting.remove(&(at, id)).is_some()
+        {
+            self.queued.remove(&id);
+        }
     }
 
     /// Looks a round trip later whether the peer has made progress.

@@ -178,6 +178,70 @@ fn a_connection_that_retransmits_late_has_a_round_trip_for_the_answer() {
     assert_eq!(restarts, [at(11_000), at(11_080), at(11_180)]);
 }
 
+/// What was done with the only connection at that time.
+fn done_at(stack: &Stack, time: Instant) -> Vec<Action> {
+    let entries = stack.log.iter().filter(|entry| entry.0 == time);
+    entries.map(|entry| entry.2).collect()
+}
+
+/// It is still looked at because of the first return, and may have used up its restarts.
+#[test]
+fn a_second_return_restarts_and_wakes_the_peer_as_the_first() {
+    for rtt in [40, 200] {
+        for up in [500, 1_000, 2_500, 5_000] {
+            let mut stack = Stack::of(1);
+            stack.connections[0].min_rtt = Duration::from_millis(rtt);
+            stack.connections[0].received_at = at(900);
+            let mut host = agent(Mechanism::RetransmissionTrigger);
+            outage(&mut host, &mut stack, Indicator::Carrier);
+            let lost = 11_000 + up;
+            for millis in ((11_000 + rtt)..lost).step_by(10) {
+                let connection = &mut stack.connections[0];
+                connection.snd_una += 1_000;
+                connection.snd_nxt = connection.snd_una + 1_000;
+                connection.timeouts = 0;
+                (connection.heard_at, connection.sent_at) = (at(millis), at(millis + 1));
+                connection.received_at = at(millis);
+                run(&mut host, &mut stack, at(millis));
+            }
+            let waits = host.waiting().len();
+            assert!(up >= 2_500 || waits == 1, "it is looked at: {rtt}, {up}");
+            let down = event(LINK, LinkState::Down, Indicator::Carrier);
+            host.handle_link(at(lost), down, &mut stack);
+            // Its own timer sends in vain.
+            stack.connections[0].timeouts = 2;
+            stack.connections[0].sent_at = at(lost + 700);
+            let back = lost + 1_000;
+            run(&mut host, &mut stack, at(back - 1));
+            let up_again = event(LINK, LinkState::Up, Indicator::Carrier);
+            host.handle_link(at(back), up_again, &mut stack);
+            let both = [Action::DuplicateAcks, Action::Retransmit];
+            assert_eq!(done_at(&stack, at(back)), both, "{rtt}, {up}");
+            run(&mut host, &mut stack, at(back + 30_000));
+            let after = stack.log.iter().filter(|entry| entry.0 >= at(back));
+            let restarts = after.filter(|entry| entry.2 == Action::Retransmit).count();
+            assert_eq!(restarts, 4, "with all attempts: {rtt}, {up}");
+            assert_eq!(host.poll_timeout(), None, "it comes to rest");
+        }
+    }
+}
+
+#[test]
+fn a_second_return_shortly_after_the_first_waits_for_the_interval() {
+    let mut stack = Stack::of(1);
+    stack.connections[0].min_rtt = Duration::from_millis(600);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    for (millis, state) in [(11_100, LinkState::Down), (11_200, LinkState::Up)] {
+        let heard = event(LINK, state, Indicator::Carrier);
+        host.handle_link(at(millis), heard, &mut stack);
+    }
+    run(&mut host, &mut stack, at(11_600));
+    let restarts = stack.log.iter().filter(|e| e.2 == Action::Retransmit);
+    let restarts: Vec<_> = restarts.map(|entry| entry.0).collect();
+    assert_eq!(restarts, [at(11_000), at(11_500)]);
+}
+
 /// Its own timeout may be as long as the outage was.
 #[test]
 fn a_connection_that_stops_within_two_seconds_is_restarted() {
