@@ -915,9 +915,10 @@ impl Host {
                 }
                 Some(seen) if seen.snd_una == entry.snd_una => {
                     let may_arrive = seen.sent_at + self.round_trip(&entry);
-                    let is_restarted = entry.attempts > 0;
-                    if entry.advances == 0 && is_restarted && may_arrive > now {
-                        // It retransmitted later than it was restarted.
+                    // A look that its stack has left to its own timer is no reason to wait for that.
+                    let has_grace = entry.attempts > 0 || entry.looks == 0;
+                    if entry.advances == 0 && has_grace && may_arrive > now {
+                        // It retransmitted later than it was restarted, or moves by itself.
                         entry.looks += 1;
                         self.wait_until(may_arrive, entry);
                     } else if entry.advances == 0 || seen.is_silent || entry.in_vain >= IN_VAIN {

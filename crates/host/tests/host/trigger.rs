@@ -353,6 +353,25 @@ fn a_peer_that_is_heard_after_timeouts_is_sent_to_at_once() {
     assert_eq!(stack.log[..], [(at(60), waiting.id, Action::Retransmit)]);
 }
 
+/// What it has sent upon that may still be on its way.
+#[test]
+fn a_connection_that_moves_by_itself_has_a_round_trip_for_the_answer() {
+    // Control: what was sent long ago has no answer to come.
+    for (sent, restarted) in [(0, 100), (75, 125), (90, 140)] {
+        let mut stack = Stack::of(1);
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        let before = stack.connections[0];
+        stack.connections[0].snd_una += 100;
+        stack.connections[0].sent_at = at(sent);
+        let after = stack.connections[0];
+        host.handle_packet(at(50), &before, &after, &mut stack);
+        assert_eq!(stack.log.len(), 0, "it moves");
+        run(&mut host, &mut stack, at(145));
+        let expected = [(at(restarted), after.id, Action::Retransmit)];
+        assert_eq!(stack.log[..], expected, "sent at {sent} ms");
+    }
+}
+
 /// Somebody on the link makes it flap ten times a second, and peers are told by duplicate acknowledgements.
 #[test]
 fn a_link_that_flaps_sends_duplicates_to_peers_within_the_rate() {
