@@ -266,6 +266,43 @@ fn a_connection_that_stops_within_two_seconds_is_restarted() {
     assert_eq!(host.poll_timeout(), None, "it comes to rest");
 }
 
+/// It goes through all sockets each time.
+#[test]
+fn connections_that_go_on_are_looked_at_for_two_and_a_half_seconds_and_no_longer() {
+    for rtt in [40, 200, 600] {
+        let mut stack = Stack::of(10_000);
+        for connection in &mut stack.connections {
+            connection.min_rtt = Duration::from_millis(rtt);
+        }
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        outage(&mut host, &mut stack, Indicator::Carrier);
+        // The last ones are restarted 0.6 s later.
+        let end = 11_000 + 600 + 2_500;
+        let (mut lists, mut last) = (stack.lists, 0);
+        for millis in (11_010..60_000).step_by(50) {
+            if host.poll_timeout().is_none() {
+                break;
+            }
+            for connection in &mut stack.connections {
+                connection.snd_una += 1_000;
+                connection.snd_nxt = connection.snd_una + 1_000;
+                (connection.heard_at, connection.sent_at) = (at(millis), at(millis + 1));
+            }
+            run(&mut host, &mut stack, at(millis));
+            if stack.lists > lists {
+                (lists, last) = (stack.lists, millis);
+            }
+        }
+        assert_eq!(host.poll_timeout(), None, "it comes to rest: {rtt}");
+        assert_eq!(stack.count(Action::Retransmit), 10_000, "{rtt}");
+        // Looks that are together in a pass may be 0.15 s late.
+        let least = end - 2 * rtt - 200;
+        assert!((least..=end + 200).contains(&last), "{rtt}: until {last}");
+        // The first, and then one in 0.15 s.
+        assert!(stack.lists <= 23, "{rtt}: {} passes", stack.lists);
+    }
+}
+
 /// What it sends may all be new data, and its oldest segment lost once more.
 #[test]
 fn a_connection_whose_oldest_segment_stays_is_restarted_although_it_sends() {
