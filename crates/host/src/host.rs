@@ -6,10 +6,11 @@
 //! | the queue has an entry and the budget a token | one connection is restarted, as [`Mechanism`] says |
 //! | a restarted connection has made no progress for a round trip or [`Limits::retry`] | it is restarted again, at most [`Limits::attempts`] times in all, the wait doubling |
 //! | it has retransmitted later than it was restarted | it is looked at a round trip after that |
-//! | it has made progress | it is looked at again, for 2.5 s at ever longer intervals: a sender that takes its timeout for spurious, or loses much in its first burst, stops again, and is restarted as soon as it has nothing on its way |
+//! | it has made progress | it is looked at again, until 2.5 s after its first restart, at ever longer intervals: a sender that takes its timeout for spurious, or loses much in its first burst, stops again, and is restarted as soon as it has nothing on its way |
 //! | it sends on, and its oldest segment stays | it is restarted after three looks |
 //! | its own timer has not backed off | it is left to it, and looked at every round trip for as long as a timeout may last |
 //! | its peer may wait, too | the peer is woken, and once more a round trip later if nothing has come; looks at the connection itself wake no peer |
+//! | a link is restored again while its connections are looked at | they join the queue again, as at the first return |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
@@ -165,9 +166,9 @@ pub enum Event {
     ListFailed(ControlError),
 }
 
-/// Looks that find an advance of `snd_una`, after which a restarted connection counts as running. They cover 2.5 s: a
+/// A connection that has made progress is looked at until so long after its first restart, whatever its round trip: a
 /// sender without SACK may fill the link's queue, lose many segments, and wait for a timeout as long as the outage.
-const ADVANCES: u8 = 10;
+const WATCH: Duration = Duration::from_millis(2_500);
 
 /// The first looks that find an advance are a round trip apart; then the pause doubles, as many times as follow.
 const QUICK_ADVANCES: u8 = 2;
@@ -240,8 +241,8 @@ pub struct Host {
     /// Links with a pass within the last [`Limits::interval`], and whether another is due after it.
     recent: BTreeMap<LinkId, Recent>,
     queue: VecDeque<Entry>,
-    /// The connections of `queue` and `waiting`.
-    queued: BTreeSet<ConnectionId>,
+    /// The connections of `queue` and `waiting`, and when those of `waiting` are looked at.
+    queued: BTreeMap<ConnectionId, Option<Instant>>,
     /// Those with an entry in `queue` that tells of a return: one is enough for any number of returns.
     telling: BTreeSet<ConnectionId>,
     /// Restarted connections by when their progress is looked at.
@@ -281,6 +282,8 @@ struct Entry {
     attempts: u8,
     /// Times that it was found to have made progress.
     advances: u8,
+    /// A connection that has made progress is looked at until then.
+    until: Instant,
     /// Times that it was left to its own timer.
     looks: u8,
     /// Looks since its last advance that found data on its way.
@@ -316,7 +319,7 @@ impl Entry {
     }
 
     /// A connection that is to retransmit, and no more.
-    fn restart_of(connection: &Connection) -> Self {
+    fn restart_of(now: Instant, connection: &Connection) -> Self {
         Self {
             id: connection.id,
             task: Task {
@@ -327,6 +330,7 @@ impl Entry {
             min_rtt: connection.min_rtt,
             attempts: 0,
             advances: 0,
+            until: now + WATCH,
             looks: 0,
             in_vain: 0,
             is_beside_another: false,
@@ -366,7 +370,7 @@ impl Host {
             config,
             recent: BTreeMap::new(),
             queue: VecDeque::new(),
-            queued: BTreeSet::new(),
+            queued: BTreeMap::new(),
             telling: BTreeSet::new(),
             waiting: BTreeMap::new(),
             woken: BTreeMap::new(),
@@ -476,7 +480,7 @@ impl Host {
         self.pause_looks(now, found.len());
         let requested = core::mem::take(&mut self.requested);
         for connection in &found {
-            if requested.contains(&connection.id) && self.enqueue_requested(connection) {
+            if requested.contains(&connection.id) && self.enqueue_requested(now, connection) {
                 stack.note_request(connection.id);
             }
         }
@@ -484,8 +488,8 @@ impl Host {
     }
 
     /// Puts a connection whose peer has asked into the queue, and returns whether it is there now for that reason.
-    fn enqueue_requested(&mut self, connection: &Connection) -> bool {
-        let is_queued = self.queued.contains(&connection.id);
+    fn enqueue_requested(&mut self, now: Instant, connection: &Connection) -> bool {
+        let is_queued = self.queued.contains_key(&connection.id);
         if is_queued || connection.is_frozen || !connection.is_outstanding() {
             return false;
         }
@@ -493,22 +497,22 @@ impl Host {
             self.counters.connections_left_out += 1;
             return false;
         }
-        self.queued.insert(connection.id);
-        self.queue.push_back(Entry::restart_of(connection));
+        self.queued.insert(connection.id, None);
+        self.queue.push_back(Entry::restart_of(now, connection));
         true
     }
 
     /// Has a connection looked at that moves by itself so far.
     fn supervise(&mut self, now: Instant, connection: &Connection) {
-        if self.queued.contains(&connection.id) || connection.is_frozen {
+        if self.queued.contains_key(&connection.id) || connection.is_frozen {
             return;
         }
         if self.queued.len() >= self.config.limits.connections {
             self.counters.connections_left_out += 1;
             return;
         }
-        self.queued.insert(connection.id);
-        self.wait(now, Entry::restart_of(connection));
+        self.queued.insert(connection.id, None);
+        self.wait(now, Entry::restart_of(now, connection));
     }
 
     /// Time has come to `now`.
@@ -582,7 +586,7 @@ impl Host {
     /// Connections that wait to be restarted, or whose progress is to be looked at.
     #[must_use]
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &ConnectionId> {
-        self.queued.iter()
+        self.queued.keys()
     }
 
     /// Whether an indicator has said that `link` is away.
@@ -676,7 +680,7 @@ impl Host {
         for connection in found {
             let id = connection.id;
             let is_ours = connection.is_frozen && self.freezing.has(id);
-            if is_ours && !self.queued.contains(&id) && !self.is_still_away(connection) {
+            if is_ours && !self.queued.contains_key(&id) && !self.is_still_away(connection) {
                 self.thaw(now, id, Outstanding::Lost, stack);
             }
         }
@@ -822,8 +826,12 @@ impl Host {
         if !has_work || is_frozen_by_another {
             return false;
         }
-        let is_queued = self.queued.contains(&connection.id);
-        // An earlier return has it restarted; of this one it tells all the same.
+        // It was only looked at because of an earlier return: what this one asks for is due now.
+        if restored.by != Indicator::FirstPacket && !connection.is_frozen {
+            self.stop_looking(connection.id);
+        }
+        let is_queued = self.queued.contains_key(&connection.id);
+        // An earlier return is about to have it restarted; of this one it tells all the same.
         let task = Task {
             restarts: task.restarts && !is_queued,
             ..task
@@ -839,7 +847,7 @@ impl Host {
             self.counters.connections_left_out += u64::from(is_full);
             return !is_full;
         }
-        self.queued.insert(connection.id);
+        self.queued.insert(connection.id, None);
         if task.marks {
             self.telling.insert(connection.id);
         }
@@ -850,6 +858,7 @@ impl Host {
             min_rtt: connection.min_rtt,
             attempts: 0,
             advances: 0,
+            until: now + WATCH,
             looks: 0,
             in_vain: 0,
             is_beside_another: is_queued,
@@ -910,9 +919,10 @@ impl Host {
                 }
                 Some(seen) if seen.snd_una == entry.snd_una => {
                     let may_arrive = seen.sent_at + self.round_trip(&entry);
-                    let is_restarted = entry.attempts > 0;
-                    if entry.advances == 0 && is_restarted && may_arrive > now {
-                        // It retransmitted later than it was restarted.
+                    // A look that its stack has left to its own timer is no reason to wait for that.
+                    let has_grace = entry.attempts > 0 || entry.looks == 0;
+                    if entry.advances == 0 && has_grace && may_arrive > now {
+                        // It retransmitted later than it was restarted, or moves by itself.
                         entry.looks += 1;
                         self.wait_until(may_arrive, entry);
                     } else if entry.advances == 0 || seen.is_silent || entry.in_vain >= IN_VAIN {
@@ -922,18 +932,18 @@ impl Host {
                         // What it sent upon an acknowledgement may still be on its way (F-RTO; RFC 5682, section 2.1).
                         entry.looks += 1;
                         entry.in_vain += 1;
-                        self.wait(now, entry);
+                        self.watch(now, entry);
                     }
                 }
                 Some(seen) => {
                     entry.snd_una = seen.snd_una;
-                    entry.advances += 1;
+                    entry.advances = entry.advances.saturating_add(1);
                     entry.in_vain = 0;
                     // What it was restarted with has come back, and brought nothing on its way.
                     if entry.attempts > 0 && entry.advances == 1 && seen.is_silent {
                         self.queue.push_back(entry);
                     } else {
-                        self.wait(now, entry);
+                        self.watch(now, entry);
                     }
                 }
             }
@@ -946,26 +956,51 @@ impl Host {
         self.next_look = now + LOOK_PAUSE.max(LOOK_PAUSE_PER_CONNECTION * count);
     }
 
-    /// Looks at a restarted connection later, if it may be restarted again.
-    fn wait(&mut self, now: Instant, entry: Entry) {
+    /// When a restarted connection is looked at next.
+    fn next_look_at(&self, now: Instant, entry: &Entry) -> Instant {
         let running = entry.advances.saturating_sub(QUICK_ADVANCES);
         let doublings = match running.min(MOST_DOUBLINGS) {
             0 => entry.attempts.saturating_sub(1).min(16),
             doublings => doublings,
         };
-        let wait = self.round_trip(&entry) * (1 << doublings);
-        self.wait_until(now + wait, entry);
+        now + self.round_trip(entry) * (1 << doublings)
+    }
+
+    /// Looks at a restarted connection later, if it may be restarted again.
+    fn wait(&mut self, now: Instant, entry: Entry) {
+        self.wait_until(self.next_look_at(now, &entry), entry);
+    }
+
+    /// Looks later at a connection that has made progress, for the last time at the end of [`WATCH`].
+    fn watch(&mut self, now: Instant, entry: Entry) {
+        // A round trip is the least that shows anything new.
+        if now + self.round_trip(&entry) > entry.until {
+            self.queued.remove(&entry.id);
+        } else {
+            let at = self.next_look_at(now, &entry).min(entry.until);
+            self.wait_until(at, entry);
+        }
     }
 
     /// Looks at a restarted connection at that time, if it may be restarted again.
     fn wait_until(&mut self, at: Instant, entry: Entry) {
         let most = self.config.limits.attempts;
         let looks_in_vain = entry.looks >= LOOKS;
-        if entry.attempts >= most || entry.advances >= ADVANCES || looks_in_vain {
+        if entry.attempts >= most || looks_in_vain {
             self.queued.remove(&entry.id);
             return;
         }
+        self.queued.insert(entry.id, Some(at));
         self.waiting.insert((at, entry.id), entry);
+    }
+
+    /// Looks no more at a connection that waits for it.
+    fn stop_looking(&mut self, id: ConnectionId) {
+        if let Some(&Some(at)) = self.queued.get(&id)
+            && self.waiting.remove(&(at, id)).is_some()
+        {
+            self.queued.remove(&id);
+        }
     }
 
     /// Looks a round trip later whether the peer has made progress.
@@ -1037,6 +1072,8 @@ impl Host {
         let Entry { id, task, .. } = entry;
         if entry.attempts > 0 {
             self.counters.retries += 1;
+        } else if entry.advances == 0 {
+            entry.until = now + WATCH;
         }
         if task.slow_start && entry.is_first() && self.note(stack.slow_start(now, id)) {
             self.counters.slow_starts += 1;

@@ -178,6 +178,70 @@ fn a_connection_that_retransmits_late_has_a_round_trip_for_the_answer() {
     assert_eq!(restarts, [at(11_000), at(11_080), at(11_180)]);
 }
 
+/// What was done with the only connection at that time.
+fn done_at(stack: &Stack, time: Instant) -> Vec<Action> {
+    let entries = stack.log.iter().filter(|entry| entry.0 == time);
+    entries.map(|entry| entry.2).collect()
+}
+
+/// It is still looked at because of the first return, and may have used up its restarts.
+#[test]
+fn a_second_return_restarts_and_wakes_the_peer_as_the_first() {
+    for rtt in [40, 200] {
+        for up in [500, 1_000, 2_500, 5_000] {
+            let mut stack = Stack::of(1);
+            stack.connections[0].min_rtt = Duration::from_millis(rtt);
+            stack.connections[0].received_at = at(900);
+            let mut host = agent(Mechanism::RetransmissionTrigger);
+            outage(&mut host, &mut stack, Indicator::Carrier);
+            let lost = 11_000 + up;
+            for millis in ((11_000 + rtt)..lost).step_by(10) {
+                let connection = &mut stack.connections[0];
+                connection.snd_una += 1_000;
+                connection.snd_nxt = connection.snd_una + 1_000;
+                connection.timeouts = 0;
+                (connection.heard_at, connection.sent_at) = (at(millis), at(millis + 1));
+                connection.received_at = at(millis);
+                run(&mut host, &mut stack, at(millis));
+            }
+            let waits = host.waiting().len();
+            assert!(up >= 2_500 || waits == 1, "it is looked at: {rtt}, {up}");
+            let down = event(LINK, LinkState::Down, Indicator::Carrier);
+            host.handle_link(at(lost), down, &mut stack);
+            // Its own timer sends in vain.
+            stack.connections[0].timeouts = 2;
+            stack.connections[0].sent_at = at(lost + 700);
+            let back = lost + 1_000;
+            run(&mut host, &mut stack, at(back - 1));
+            let up_again = event(LINK, LinkState::Up, Indicator::Carrier);
+            host.handle_link(at(back), up_again, &mut stack);
+            let both = [Action::DuplicateAcks, Action::Retransmit];
+            assert_eq!(done_at(&stack, at(back)), both, "{rtt}, {up}");
+            run(&mut host, &mut stack, at(back + 30_000));
+            let after = stack.log.iter().filter(|entry| entry.0 >= at(back));
+            let restarts = after.filter(|entry| entry.2 == Action::Retransmit).count();
+            assert_eq!(restarts, 4, "with all attempts: {rtt}, {up}");
+            assert_eq!(host.poll_timeout(), None, "it comes to rest");
+        }
+    }
+}
+
+#[test]
+fn a_second_return_shortly_after_the_first_waits_for_the_interval() {
+    let mut stack = Stack::of(1);
+    stack.connections[0].min_rtt = Duration::from_millis(600);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    for (millis, state) in [(11_100, LinkState::Down), (11_200, LinkState::Up)] {
+        let heard = event(LINK, state, Indicator::Carrier);
+        host.handle_link(at(millis), heard, &mut stack);
+    }
+    run(&mut host, &mut stack, at(11_600));
+    let restarts = stack.log.iter().filter(|e| e.2 == Action::Retransmit);
+    let restarts: Vec<_> = restarts.map(|entry| entry.0).collect();
+    assert_eq!(restarts, [at(11_000), at(11_500)]);
+}
+
 /// Its own timeout may be as long as the outage was.
 #[test]
 fn a_connection_that_stops_within_two_seconds_is_restarted() {
@@ -200,6 +264,43 @@ fn a_connection_that_stops_within_two_seconds_is_restarted() {
     run(&mut host, &mut stack, at(100_000));
     assert!(stack.count(Action::Retransmit) <= usize::from(Limits::default().attempts));
     assert_eq!(host.poll_timeout(), None, "it comes to rest");
+}
+
+/// It goes through all sockets each time.
+#[test]
+fn connections_that_go_on_are_looked_at_for_two_and_a_half_seconds_and_no_longer() {
+    for rtt in [40, 200, 600] {
+        let mut stack = Stack::of(10_000);
+        for connection in &mut stack.connections {
+            connection.min_rtt = Duration::from_millis(rtt);
+        }
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        outage(&mut host, &mut stack, Indicator::Carrier);
+        // The last ones are restarted 0.6 s later.
+        let end = 11_000 + 600 + 2_500;
+        let (mut lists, mut last) = (stack.lists, 0);
+        for millis in (11_010..60_000).step_by(50) {
+            if host.poll_timeout().is_none() {
+                break;
+            }
+            for connection in &mut stack.connections {
+                connection.snd_una += 1_000;
+                connection.snd_nxt = connection.snd_una + 1_000;
+                (connection.heard_at, connection.sent_at) = (at(millis), at(millis + 1));
+            }
+            run(&mut host, &mut stack, at(millis));
+            if stack.lists > lists {
+                (lists, last) = (stack.lists, millis);
+            }
+        }
+        assert_eq!(host.poll_timeout(), None, "it comes to rest: {rtt}");
+        assert_eq!(stack.count(Action::Retransmit), 10_000, "{rtt}");
+        // Looks that are together in a pass may be 0.15 s late.
+        let least = end - 2 * rtt - 200;
+        assert!((least..=end + 200).contains(&last), "{rtt}: until {last}");
+        // The first, and then one in 0.15 s.
+        assert!(stack.lists <= 23, "{rtt}: {} passes", stack.lists);
+    }
 }
 
 /// What it sends may all be new data, and its oldest segment lost once more.
@@ -287,6 +388,25 @@ fn a_peer_that_is_heard_after_timeouts_is_sent_to_at_once() {
     assert_eq!(stack.log.len(), 0, "control: nothing waits");
     host.handle_packet(at(60), &waiting, &waiting, &mut stack);
     assert_eq!(stack.log[..], [(at(60), waiting.id, Action::Retransmit)]);
+}
+
+/// What it has sent upon that may still be on its way.
+#[test]
+fn a_connection_that_moves_by_itself_has_a_round_trip_for_the_answer() {
+    // Control: what was sent long ago has no answer to come.
+    for (sent, restarted) in [(0, 100), (75, 125), (90, 140)] {
+        let mut stack = Stack::of(1);
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        let before = stack.connections[0];
+        stack.connections[0].snd_una += 100;
+        stack.connections[0].sent_at = at(sent);
+        let after = stack.connections[0];
+        host.handle_packet(at(50), &before, &after, &mut stack);
+        assert_eq!(stack.log.len(), 0, "it moves");
+        run(&mut host, &mut stack, at(145));
+        let expected = [(at(restarted), after.id, Action::Retransmit)];
+        assert_eq!(stack.log[..], expected, "sent at {sent} ms");
+    }
 }
 
 /// Somebody on the link makes it flap ten times a second, and peers are told by duplicate acknowledgements.
