@@ -223,6 +223,8 @@ struct Known {
     /// Its timeout without doublings.
     rto: Duration,
     min_rtt: Duration,
+    /// The smoothed round trip.
+    srtt: Duration,
     /// How long ago it sent data.
     since_sent: Duration,
     is_silent: bool,
@@ -254,6 +256,11 @@ impl Known {
         is_answered || self.since_sent >= self.round_trip() + DELAYED_ACK
     }
 
+    /// How long recovery by SACK takes.
+    fn recovery(&self) -> Duration {
+        recovery(self.round_trip(), self.srtt)
+    }
+
     /// A round trip, as long as it is once the queues have emptied.
     fn round_trip(&self) -> Duration {
         self.min_rtt + self.min_rtt / 4
@@ -265,6 +272,12 @@ impl Known {
         let is_counted = !self.has_sack && self.has_threshold;
         is_counted && self.retransmits == 0 && self.packets_out > DUPLICATES.into()
     }
+}
+
+/// How long recovery by SACK takes, for a round trip with empty queues and the smoothed one: that is far longer where a
+/// sender's own data fills the link's queue.
+fn recovery(round_trip: Duration, srtt: Duration) -> Duration {
+    (round_trip * RECOVERY).max(srtt + srtt / 2)
 }
 
 impl TcpStack {
@@ -584,6 +597,7 @@ impl EndpointControl for TcpStack {
                 path_mtu: record.path_mtu,
                 rto: record.rto / (1 << record.backoff.min(MOST_DOUBLINGS)),
                 min_rtt: connection.min_rtt,
+                srtt: Duration::from_micros(record.srtt_us.into()),
                 since_sent: now.since(connection.sent_at),
                 is_silent: connection.is_silent(),
                 has_sack: record.has_sack,
@@ -638,7 +652,7 @@ impl EndpointControl for TcpStack {
         let is_shown = !known.has_forgotten && self.forgotten.contains_key(&id);
         // Or has not been acknowledged for longer than recovery by SACK takes.
         let since = self.left.get(&id).map(|&(_, since)| now.since(since));
-        let is_overdue = since.is_some_and(|since| since >= known.round_trip() * RECOVERY);
+        let is_overdue = since.is_some_and(|since| since >= known.recovery());
         if is_stuck || finds_no_loss || is_shown || is_overdue || known.is_stopped() {
             self.kicked.remove(&id);
             self.forgotten.remove(&id);
@@ -764,5 +778,18 @@ fn stage(state: u8) -> Option<Stage> {
         2 | 3 => Some(Stage::Opening),
         4 | 5 | 9 | 11 => Some(Stage::Closing),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recovery_takes_longer_where_a_full_queue_makes_the_round_trip_longer() {
+        let millis = Duration::from_millis;
+        assert_eq!(recovery(millis(50), Duration::ZERO), millis(150));
+        assert_eq!(recovery(millis(50), millis(60)), millis(150));
+        assert_eq!(recovery(millis(50), millis(400)), millis(600));
     }
 }

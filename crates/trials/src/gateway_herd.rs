@@ -41,7 +41,7 @@ fn method(_extent: Extent) -> Vec<String> {
     vec![
         format!(
             "Three network namespaces: a fixed host, a gateway, and a mobile host behind an emulated \
-             Ethernet (TAP devices) of {RATE_MBIT_PER_S} Mbit/s and 40 ms round trip each way, with \
+             Ethernet (TAP devices) of {RATE_MBIT_PER_S} Mbit/s each way and 40 ms round trip, with \
              room for {QUEUE} frames. {CONNECTIONS} TCP connections; on each the fixed host says \
              {MESSAGE} bytes every {} s, evenly spread. After {} s both ends of the link lose their \
              carrier. `outlast run --mechanism hold` runs on the gateway and is told the link's rate; \

@@ -64,7 +64,7 @@ fn method(extent: Extent) -> Vec<String> {
     vec![
         format!(
             "Three network namespaces: a fixed host, a gateway, and a mobile host behind an emulated \
-             Ethernet (TAP devices) of {} Mbit/s and 40 ms round trip each way, with room for {} \
+             Ethernet (TAP devices) of {} Mbit/s each way and 40 ms round trip, with room for {} \
              packets. Real programs carry 6 MB, or hold a session in which something is said \
              every 50 ms: by a server over a WebSocket, by a client of Redis, or by who types over ssh; or \
              160 bytes by UDP every 20 ms. `outlast run --mechanism hold` runs on the gateway for downloads, and on the \

@@ -72,7 +72,7 @@ fn method(extent: Extent) -> Vec<String> {
     vec![
         format!(
             "Three network namespaces: a fixed host, a gateway, and a mobile host behind an emulated \
-             Ethernet of {} Mbit/s and 40 ms round trip each way, with room for {} packets. curl loads \
+             Ethernet of {} Mbit/s each way and 40 ms round trip, with room for {} packets. curl loads \
              6 MB, or rsync brings 6 MB over ssh. After 1.8 MB both ends of the link lose their carrier. \
              `outlast run` runs on the gateway for downloads, and on the mobile host itself for uploads: \
              with `hold`, or with `--role supervisor` and a mechanism of M-TCP; or there is none.",

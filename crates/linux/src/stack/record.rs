@@ -21,7 +21,8 @@ pub(super) struct Record {
     snd_una: u32,
     snd_nxt: u32,
     rcv_nxt: u32,
-    srtt_us: u32,
+    /// The smoothed round trip.
+    pub(super) srtt_us: u32,
     user_timeout_ms: u32,
     min_rtt_us: u32,
     /// What its packets may be long.
