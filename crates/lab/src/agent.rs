@@ -129,8 +129,8 @@ impl Agent {
             stack.set_waking(Waking::DuplicateAcks);
         }
         let config = HostConfig {
-            // Otherwise off as in the daemon: what follows the first bytes is not good with every sender.
-            wakes_peer: asks || duplicates,
+            // A host that does not ask by the option tells peers of lost answers, and no more, as the stack has it.
+            wakes_peer: true,
             forces_slow_start: false,
             ..HostConfig::new(mechanism)
         };

@@ -701,10 +701,16 @@ impl EndpointControl for TcpStack {
     fn wake_peer(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
         let is_bulk = path_mtu::smaller(known.peer_mtu, known.peer_mtu).is_some();
+        let had_asked = known.packets_out > 0;
+        let asks = self.immediate.is_some() || self.waking != Waking::Request;
+        if !asks && (is_bulk || !had_asked && !self.told.contains_key(&id)) {
+            // Without the option only answers are asked for.
+            return Ok(Outcome::Needless(Needless::NothingOutstanding));
+        }
         let told = Told {
             at: now,
             rcv_nxt: known.rcv_nxt,
-            had_asked: known.packets_out > 0,
+            had_asked,
         };
         let before = self.told.insert(id, told);
         let before = before.filter(|before| before.rcv_nxt == known.rcv_nxt);

@@ -314,8 +314,8 @@ fn table(cells: &[Cell], runs: &Runs) -> Table {
         Unit::Seconds.show_exact(LIMIT_S)
     ));
     table.note(
-        "A thin flow whose question had arrived, and whose answer the outage took, waits for the fixed host's timer: \
-         the agent at the mobile host has nothing to retransmit. With one at the fixed host, too, it asks that one.",
+        "Where the question of a thin flow had arrived and the outage took its answer, the agent at the mobile host has nothing to \
+         retransmit: it tells the fixed host by ICMP errors (RFC 6069), or asks the agent there.",
     );
     table.note(
         "Senders at the fixed host, by what wakes them: the option, in the downloads above; duplicate acknowledgements, below; \
