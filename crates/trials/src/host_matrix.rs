@@ -62,7 +62,7 @@ enum Flow {
     Bulk,
     /// Small questions, each answered by the fixed host in as few bytes: one segment is outstanding.
     Thin,
-    /// The same questions and answers, with agents at both hosts.
+    /// Questions and answers of a thin flow, with agents at both hosts.
     ThinBetweenAgents,
     /// A download, with agents at both hosts.
     Download,

@@ -5,16 +5,18 @@
 //! marked acknowledgement.
 
 use crate::gateway_matrix::cells::{Cell, DataPath, Stack};
-use crate::gateway_matrix::programs::Program;
 use crate::gateway_matrix::trial::Arrangement;
-use crate::gateway_matrix::{Duty, five_seconds, middle, resume, trial};
+use crate::gateway_matrix::{Duty, five_seconds, middle, trial};
+use crate::supervisor_matrix::{
+    LOOK_S, PROGRAMS, ends, is_intact, never_is_late, share_of_cells, time,
+};
 use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{own_claim, share};
 use outlast_experiments::record::{Record, Runs};
-use outlast_report::judgement::{Judged, Measured, Published};
-use outlast_report::table::{Cell as Shown, Column, Table, Tone};
+use outlast_report::judgement::{Judged, Published};
+use outlast_report::table::{Cell as Shown, Column, Table};
 use outlast_report::unit::Unit;
 use outlast_scenario::Congestion::{Bbr, Cubic, Reno};
 use outlast_scenario::{Congestion, Mechanism};
@@ -32,15 +34,8 @@ pub static EXPERIMENT: Experiment = Experiment {
     figures: &[&Half],
 };
 
-/// The programs: a download and an upload.
-const PROGRAMS: [Program; 2] = [Program::Curl, Program::RsyncUp];
-
 /// With the mobile's half, and without it.
 const BOTH: [bool; 2] = [false, true];
-
-/// The next byte may come so much later with the half than without, in seconds: what was read is looked at so
-/// often.
-const LOOK_S: f64 = 0.010;
 
 /// Shares of the link that differ by less are alike.
 const ALIKE: f64 = 0.05;
@@ -196,50 +191,10 @@ fn table(cells: &[Cell], runs: &Runs) -> Table {
     table
 }
 
-fn time(seconds: Option<f64>) -> Shown {
-    match seconds {
-        None => Shown::missing(),
-        Some(time) if time.is_finite() => Shown::from(time),
-        Some(_) => Shown::from("never").tone(Tone::Bad),
-    }
-}
-
-fn ends(records: &[Record]) -> Shown {
-    let intact = records.iter().filter(|record| is_intact(record)).count();
-    let shown = Shown::from(format!("{intact} of {}", records.len()));
-    match records.len() {
-        0 => Shown::missing(),
-        all if intact == all => shown,
-        _ => shown.tone(Tone::Bad),
-    }
-}
-
-fn never_is_late(run: &Record) -> Option<f64> {
-    Some(resume(run).unwrap_or(f64::INFINITY))
-}
-
-fn is_intact(run: &Record) -> bool {
-    run.result.completed && run.result.intact == Some(true)
-}
-
-/// The share of `cells` for which `holds` between the medians without the half and with it.
-fn share_of_cells(
-    cells: &[Cell],
-    runs: &Runs,
-    value: fn(&Record) -> Option<f64>,
-    holds: impl Fn(f64, f64) -> bool,
-) -> Option<Measured> {
-    let judged = cells.iter().filter_map(|cell| {
-        let [without, with] = BOTH.map(|half| middle(runs_of(runs, cell, half).iter(), value));
-        Some(holds(without?, with?))
-    });
-    let judged: Vec<bool> = judged.collect();
-    let good = judged.iter().filter(|&&holds| holds).count();
-    (!judged.is_empty()).then(|| Measured {
-        value: good as f64 / judged.len() as f64,
-        standard_deviation: None,
-        count: judged.len(),
-    })
+/// The medians of a cell without the half and with it.
+fn medians(cell: &Cell, runs: &Runs, value: fn(&Record) -> Option<f64>) -> Option<(f64, f64)> {
+    let [without, with] = BOTH.map(|half| middle(runs_of(runs, cell, half).iter(), value));
+    Some((without?, with?))
 }
 
 fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
@@ -247,12 +202,14 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
         let everywhere = Published::AtLeast(1.0);
         own_claim("supervisor-half", statement, Unit::Share, everywhere)
     };
-    let no_later = share_of_cells(cells, runs, never_is_late, |without, with| {
+    let no_later = share_of_cells(cells.iter(), |cell| {
+        let (without, with) = medians(cell, runs, never_is_late)?;
         // Where neither ever goes on, nothing is shown.
-        with.is_finite() && with <= without + LOOK_S
+        Some(with.is_finite() && with <= without + LOOK_S)
     });
-    let no_less = share_of_cells(cells, runs, five_seconds, |without, with| {
-        with >= without - ALIKE
+    let no_less = share_of_cells(cells.iter(), |cell| {
+        let (without, with) = medians(cell, runs, five_seconds)?;
+        Some(with >= without - ALIKE)
     });
     vec![
         own("Every transfer ends and is intact.").judge(share(runs.all(), is_intact)),

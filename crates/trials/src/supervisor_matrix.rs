@@ -40,14 +40,14 @@ const DUTIES: [Option<Duty>; 4] = [
 ];
 
 /// The programs: a download and an upload.
-const PROGRAMS: [Program; 2] = [Program::Curl, Program::RsyncUp];
+pub(crate) const PROGRAMS: [Program; 2] = [Program::Curl, Program::RsyncUp];
 
 /// From this length on an outage leaves a sender in a timeout of seconds.
 const LONG: Duration = Duration::from_secs(5);
 
-/// The next byte may come so much later than without a daemon, in seconds: what was read is looked at
+/// The next byte may come so much later than in what a run is compared with, in seconds: what was read is looked at
 /// so often.
-const LOOK_S: f64 = 0.010;
+pub(crate) const LOOK_S: f64 = 0.010;
 
 /// The share of what the first five seconds bring under `hold` that the published rules leave at most.
 const STALLED: f64 = 0.5;
@@ -193,7 +193,7 @@ fn table(cells: &[Cell], runs: &Runs) -> Table {
         ];
         for duty in DUTIES {
             let records = runs_of(runs, cell, duty);
-            row.push(next_byte(records));
+            row.push(time(middle(records.iter(), never_is_late)));
             row.push(Shown::from(middle(records.iter(), first_five_seconds)));
             row.push(ends(records));
         }
@@ -207,15 +207,17 @@ fn table(cells: &[Cell], runs: &Runs) -> Table {
     table
 }
 
-fn next_byte(records: &[Record]) -> Shown {
-    match middle(records.iter(), never_is_late) {
+/// A time of transfers, or that they never went on.
+pub(crate) fn time(seconds: Option<f64>) -> Shown {
+    match seconds {
         None => Shown::missing(),
         Some(time) if time.is_finite() => Shown::from(time),
         Some(_) => Shown::from("never").tone(Tone::Bad),
     }
 }
 
-fn ends(records: &[Record]) -> Shown {
+/// How many transfers were intact at their end.
+pub(crate) fn ends(records: &[Record]) -> Shown {
     let intact = records.iter().filter(|record| is_intact(record)).count();
     match records.len() {
         0 => Shown::missing(),
@@ -224,7 +226,8 @@ fn ends(records: &[Record]) -> Shown {
     }
 }
 
-fn never_is_late(run: &Record) -> Option<f64> {
+/// When the next byte was read, in seconds after link-up; infinity if it never was.
+pub(crate) fn never_is_late(run: &Record) -> Option<f64> {
     Some(resume(run).unwrap_or(f64::INFINITY))
 }
 
@@ -236,7 +239,7 @@ fn first_five_seconds(run: &Record) -> Option<f64> {
     }
 }
 
-fn is_intact(run: &Record) -> bool {
+pub(crate) fn is_intact(run: &Record) -> bool {
     run.result.completed && run.result.intact == Some(true)
 }
 
@@ -245,7 +248,7 @@ fn is_in_time(run: &Record) -> bool {
 }
 
 /// The share of `cells` for which `holds`, of those that were measured.
-fn share_of_cells<'c>(
+pub(crate) fn share_of_cells<'c>(
     cells: impl Iterator<Item = &'c Cell>,
     holds: impl Fn(&Cell) -> Option<bool>,
 ) -> Option<Measured> {
