@@ -24,7 +24,7 @@ pub(crate) struct Returns {
     returns: Vec<Return>,
     /// As many of them are followed by a new byte.
     resumed: usize,
-    /// As many of them are followed by [`Self::enough`].
+    /// As many of them are followed by [`Self::enough`], or need not be.
     caught_up: usize,
     /// Of as many of them the first seconds are over.
     counted: usize,
@@ -75,7 +75,7 @@ impl Returns {
         self.received += bytes;
         // What the receiver had at a return never shrinks from one to the next: each counter
         // passes the returns in order.
-        if !self.returns.is_empty() {
+        if self.resumed.min(self.caught_up).min(self.counted) < self.returns.len() {
             self.note(now, before);
         }
     }
@@ -85,9 +85,11 @@ impl Returns {
             back.first = Some(now.since(back.at));
         }
         self.resumed = self.returns.len();
-        let enough = (self.enough > 0).then_some(self.enough);
-        while let (Some(back), Some(enough)) = (self.returns.get_mut(self.caught_up), enough)
-            && self.received - back.before >= enough
+        if self.enough == 0 {
+            self.caught_up = self.returns.len();
+        }
+        while let Some(back) = self.returns.get_mut(self.caught_up)
+            && self.received - back.before >= self.enough
         {
             back.half_second = Some(now.since(back.at));
             self.caught_up += 1;

@@ -334,7 +334,7 @@ impl World {
     }
 
     /// Lets everything happen that takes no time.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self) {
         if self.route.has_news() {
             self.take_news();

@@ -26,7 +26,7 @@ impl Incoming<'_> {
 
 impl Endpoint {
     /// A packet has arrived. What is not of this connection is ignored.
-    #[inline]
+    #[inline(always)]
     pub fn handle_packet(&mut self, now: Instant, packet: &Packet) {
         let tcp = match &packet.header().transport {
             Transport::Tcp(tcp) => tcp,
