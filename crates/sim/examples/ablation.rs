@@ -602,12 +602,14 @@ fn sackless(
     congestion: Congestion,
     ways: &[Way],
     while_down: WhileDown,
+    lengths: [Duration; 2],
 ) -> Setting {
+    let [shortest, longest] = lengths;
     let mut worlds = Vec::new();
     for seed in 0..repeat {
         let mut stream = Stream::new(seed, "ablation.sackless");
         let start = Duration::from_millis(2_000) + stream.uniform(Duration::from_secs(2));
-        let length = Duration::from_secs(2) + stream.uniform(Duration::from_secs(10));
+        let length = shortest + stream.uniform(longest - shortest);
         let outages = OutageProcess::Single { start, length };
         let flows = ways
             .iter()
@@ -632,16 +634,20 @@ fn show_sackless(out: &mut impl Write, repeat: u64, trials: &[Trial]) -> Result<
         ("two transfers", &Way::BOTH),
         ("download", &[Way::ToMobile]),
     ];
-    for (heading, while_down) in [
-        ("kept queue", WhileDown::Queued),
-        ("lost queue", WhileDown::Dropped),
+    let long = [2_000, 12_000].map(Duration::from_millis);
+    let short = [300, 2_000].map(Duration::from_millis);
+    for (heading, while_down, lengths) in [
+        ("kept queue", WhileDown::Queued, long),
+        ("lost queue", WhileDown::Dropped, long),
+        ("kept queue, 0.3 to 2 s", WhileDown::Queued, short),
+        ("lost queue, 0.3 to 2 s", WhileDown::Dropped, short),
     ] {
         write!(out, "| {heading}, no SACK ({repeat} outages) |")?;
         let mut columns = Vec::new();
         for congestion in CONGESTIONS {
             for (name, ways) in kinds {
                 write!(out, " {congestion:?}, {name} |")?;
-                let setting = sackless(repeat, name, congestion, ways, while_down);
+                let setting = sackless(repeat, name, congestion, ways, while_down, lengths);
                 let alone = |setup: &Setup| remainder(setup, Trial::Nobody);
                 let alone: Vec<_> = setting.worlds.iter().map(alone).collect();
                 columns.push((setting, alone));

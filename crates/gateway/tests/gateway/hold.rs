@@ -502,6 +502,10 @@ fn an_acknowledgement_that_the_gateway_had_just_sent_when_the_link_went_is_sent_
 
 /// A connection with data under way whose link goes away and comes back; `sends` segments of it went out before.
 fn back_without(permits_sack: bool, sends: u32) -> Path {
+    back_after_ms(2_000, permits_sack, sends)
+}
+
+fn back_after_ms(away: u64, permits_sack: bool, sends: u32) -> Path {
     let path = Path::new(PathMechanismKind::Hold);
     let mut path = match permits_sack {
         true => path.settled(),
@@ -511,7 +515,7 @@ fn back_without(permits_sack: bool, sends: u32) -> Path {
         assert_eq!(path.data(n * MSS, MSS), None);
     }
     path.down();
-    path.after_ms(2_000);
+    path.after_ms(away);
     path.up();
     path.after_ms(10);
     assert_eq!(bytes_of(&path.sent()), [0]);
@@ -549,9 +553,9 @@ fn without_sack_the_sender_hears_once_that_the_queue_is_full() {
     }
 }
 
-/// After an outage, two segments are missing of what was sent since, and nothing draws their repetition.
-fn standing_still(permits_sack: bool) -> Path {
-    let mut path = back_without(permits_sack, 8);
+/// After an outage of `away`, two segments are missing of what was sent since, and nothing draws their repetition.
+fn standing_still(away: u64, permits_sack: bool) -> Path {
+    let mut path = back_after_ms(away, permits_sack, 8);
     path.far_ack(8 * MSS);
     path.after_ms(1_000);
     path.sent();
@@ -567,10 +571,12 @@ fn standing_still(permits_sack: bool) -> Path {
 
 #[test]
 fn holes_are_filled_for_a_sender_without_sack_that_stands_still() {
-    let mut with_sack = standing_still(true);
-    with_sack.after_ms(5_000);
-    assert_eq!(with_sack.sent(), [], "the control run");
-    let mut path = standing_still(false);
+    for (away, permits_sack) in [(4_000, true), (2_000, false)] {
+        let mut left_alone = standing_still(away, permits_sack);
+        left_alone.after_ms(5_000);
+        assert_eq!(left_alone.sent(), [], "SACK, or a short timeout");
+    }
+    let mut path = standing_still(4_000, false);
     path.after_ms(100);
     assert_eq!(path.sent(), [], "its sender may still do it");
     path.after_ms(1_000);

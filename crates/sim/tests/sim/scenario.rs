@@ -54,6 +54,27 @@ fn hold_resumes_and_the_result_says_so() {
     assert!(result.injected_packets > 0);
 }
 
+/// A sender without SACK repairs the losses of its first slow start, one in a round trip, when the link goes for a second.
+#[test]
+fn a_short_outage_amid_a_repair_without_sack_costs_no_more_with_hold() {
+    for start in ["2400 ms", "2700 ms", "3 s", "3300 ms"] {
+        let elapsed = |outlast: &str| {
+            let text = format!(
+                "[link]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\nqueue = 75\n\
+                 [link.outages]\nprocess = \"single\"\nstart = \"{start}\"\nlength = \"1 s\"\n\
+                 [workload]\nkind = \"bulk\"\nbytes = \"10 MB\"\n\
+                 [stack]\ncongestion = \"reno\"\nsack = false\n{outlast}"
+            );
+            let report = run(&scenario(&text), 0).expect("it can be simulated");
+            assert!(report.result.completed);
+            report.result.elapsed_s
+        };
+        let control = elapsed("");
+        let held = elapsed("[outlast]\ngateway = \"hold\"\nmobile = \"hold\"\n");
+        assert!(held < 1.05 * control, "{start}: {held} s, {control} s");
+    }
+}
+
 #[test]
 fn hold_resumes_although_nobody_tells_of_the_outage() {
     let result = |outlast: &str| {

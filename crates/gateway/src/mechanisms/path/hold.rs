@@ -691,8 +691,8 @@ impl Hold {
         if cx.sack != Some(false) && cx.rules.has(HoldRule::FillShownHoles) {
             self.stand_in.begin(cx.now, Watch::ShownHole);
         } else if cx.sack == Some(false) && cx.rules.has(HoldRule::FillForSender) {
-            self.stand_in.begin(cx.now, Watch::Standstill);
-            self.kept.keep_stale(true, cx);
+            let is_watched = self.stand_in.begin(cx.now, Watch::Standstill);
+            self.kept.keep_stale(is_watched, cx);
         }
         let has_waited = self.has_kept();
         // The packet that shows that the link is back may say so.

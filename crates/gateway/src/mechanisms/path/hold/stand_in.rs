@@ -7,7 +7,8 @@
 //! (`tcp_check_reno_reordering`). The gateway has copies of all that is not acknowledged. So if nothing
 //! crosses for longer than a round trip and the shortest timeout, it sends the oldest segment again, and with
 //! each acknowledgement that this draws the next, as the sender would (RFC 6582, section 3.2) - until the
-//! sender repeats something itself.
+//! sender repeats something itself. Each acknowledgement puts off the sender's timeout, though, and a timeout brings everything
+//! back in a few round trips. So this is not done after a short outage, of which the timeout is short, too.
 //!
 //! A sender with SACK knows its holes, but may take what it has lost for under way: Linux forgets to look
 //! again at a segment that it held for lost, if it takes that back before it has repeated the segment
@@ -20,6 +21,9 @@ use outlast_wire::SeqNumber;
 
 /// No stack's retransmission timeout is shorter, beyond the round trip (Linux, `TCP_RTO_MIN`).
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
+/// After a shorter outage a sender without SACK is left to its timeout: `cargo run --release -p outlast-sim --example
+/// ablation -- 24 sackless`.
+const SHORTEST_OUTAGE: Duration = Duration::from_secs(3);
 /// The longest pause between two attempts that nobody answers.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// A timeout that was learnt from an outage lasts for some times the outage's length, and at least this long.
@@ -66,12 +70,14 @@ impl StandIn {
         };
     }
 
-    /// The link is back.
-    pub(super) fn begin(&mut self, now: Instant, watch: Watch) {
+    /// The link is back. Returns whether it may come to filling holes.
+    pub(super) fn begin(&mut self, now: Instant, watch: Watch) -> bool {
         self.watch = watch;
         let length = now.since(self.away_since);
         let lasts = (length * AFTERMATH).clamp(SHORTEST_AFTERMATH, LONGEST_AFTERMATH);
-        self.until = Some(now + lasts);
+        let is_watched = watch == Watch::ShownHole || length >= SHORTEST_OUTAGE;
+        self.until = is_watched.then(|| now + lasts);
+        is_watched
     }
 
     /// Something crosses, after which data `is_outstanding`: an answer is due within `round_trip`.
