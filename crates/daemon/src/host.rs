@@ -13,6 +13,7 @@ mod metrics;
 mod operating;
 mod returns;
 mod settings;
+mod silence;
 mod status;
 mod suspension;
 mod user_timeout;
@@ -39,6 +40,7 @@ use outlast_linux::timer::{Resumption, Timer};
 use outlast_linux::waker::Waker;
 use returns::{Found, Return, Returns};
 use settings::{Restart, Settings};
+use silence::SilentPeers;
 pub use status::HostStatus;
 use std::path::{Path, PathBuf};
 use suspension::Suspension;
@@ -52,12 +54,16 @@ const END: Token = Token(2);
 const RELOAD: Token = Token(3);
 const RESUMPTION: Token = Token(4);
 const REQUESTS: Token = Token(5);
+const PEERS: Token = Token(6);
 
 /// Hosts with connections that wait on whose way neighbours are looked for, at most.
 const MOST_HOSTS: usize = 1_024;
 
 /// Requests of peers that are heard before anything else is done.
 const MOST_REQUESTS: usize = 1_024;
+
+/// Events of silent peers that are heard before anything else is done.
+const MOST_EVENTS: usize = 4_096;
 
 /// What is read if no other file is named, and this one is there.
 const USUAL_CONFIG: &str = "/etc/outlast/host.toml";
@@ -123,6 +129,7 @@ struct Daemon {
     stack: TcpStack,
     user_timeouts: user_timeout::Programs,
     immediate: Immediate,
+    silent_peers: SilentPeers,
     interfaces: Interfaces,
     asker: KernelAsker,
     questions: Questions,
@@ -186,6 +193,8 @@ impl Daemon {
         let resumption = Resumption::new()?;
         poller.add(&resumption, RESUMPTION, Interest::Readable)?;
         immediate.watch(&poller, REQUESTS)?;
+        let silent_peers = SilentPeers::begin();
+        silent_peers.watch(&poller, PEERS)?;
         let now = clock::now();
         let operations = Operations::open(now, control, settings.metrics.as_ref(), &poller)?;
         Ok(Self {
@@ -198,6 +207,7 @@ impl Daemon {
             stack,
             user_timeouts,
             immediate,
+            silent_peers,
             interfaces: Interfaces::new(settings.interfaces.clone()),
             settings,
             asker: KernelAsker::default(),
@@ -243,6 +253,7 @@ impl Daemon {
                         self.resumption.reset()?;
                     }
                     REQUESTS => self.hear_requests(now),
+                    PEERS => self.hear_peers(now),
                     token if Operations::owns(token) => self.hear(now, token)?,
                     _ => {}
                 }
@@ -253,6 +264,7 @@ impl Daemon {
             self.interfaces.ask_again(now, &self.questions);
             self.follow(now)?;
             self.host.handle_timeout(now, &mut self.stack);
+            self.follow_silence();
             self.drain(now)?;
         }
     }
@@ -386,6 +398,9 @@ impl Daemon {
                     connections,
                     stalled,
                 } => {
+                    if restored.by == Indicator::FirstPacket {
+                        self.note_first_packet(now, &restored);
+                    }
                     let index = InterfaceIndex(restored.link.interface.0);
                     let interface = self.interfaces.name_of(index);
                     tracing::info!(

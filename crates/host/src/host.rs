@@ -12,6 +12,7 @@
 //! | its peer may wait, too | the peer is woken, and once more a round trip later if nothing has come; looks at the connection itself wake no peer |
 //! | a link is restored again while its connections are looked at | they join the queue again, as at the first return |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
+//! | a connection has had two timeouts in a row | its peer is silent if no connection has heard it for half a second; packets of silent peers are noticed |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
 //! | it is restored | each connection sends an acknowledgement that is marked as a reconnection, and thaws or is restarted |
@@ -35,8 +36,10 @@ use crate::control::{
 };
 use crate::freezing::Freezing;
 use crate::indicator::{Heard, Kind, Links, Restored};
+use crate::silence::{Silence, Watch};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
 use outlast_wire::SeqNumber;
@@ -130,6 +133,8 @@ pub struct Counters {
     pub retries: u64,
     /// Peers that were woken.
     pub peers_woken: u64,
+    /// Peers that have fallen silent.
+    pub peers_silent: u64,
     /// Requests of peers for an immediate retransmission that were granted.
     pub requests: u64,
     /// Further requests of the same connection within [`Limits::interval`], and those that found no room.
@@ -227,6 +232,8 @@ pub enum Reason {
     Request,
     /// A link was restored shortly after a pass.
     Interval,
+    /// A connection has timed out, or silent peers are looked at again.
+    Silence,
 }
 
 /// The agent beside a host's TCP stack.
@@ -258,6 +265,7 @@ pub struct Host {
     /// No look is before that: each one is a pass over all connections.
     next_look: Instant,
     freezing: Freezing,
+    silence: Silence,
     events: VecDeque<Event>,
     counters: Counters,
     /// Reused by each pass.
@@ -379,6 +387,7 @@ impl Host {
             granted_purged: now,
             next_look: now,
             freezing: Freezing::default(),
+            silence: Silence::new(config.limits.links),
             events: VecDeque::new(),
             counters: Counters::default(),
             found: Vec::new(),
@@ -436,6 +445,65 @@ impl Host {
             indicator: Indicator::FirstPacket,
         };
         self.handle_link(now, event, stack);
+    }
+
+    /// A connection with `peer` has had two timeouts in a row: the peer may be silent. Who drives the agent notices packets
+    /// of silent peers as [`Host::poll_watch`] says.
+    pub fn handle_timeouts_of(
+        &mut self,
+        now: Instant,
+        peer: IpAddr,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        if !self.silence.suspect(peer) {
+            self.counters.links_refused += 1;
+        }
+        self.judge_silence(now, stack);
+    }
+
+    /// A packet has come from the peer of `link` by the link's interface. If the peer was silent, that is an indicator
+    /// (Schütz and others 2005, section 3.3.1).
+    pub fn handle_arrival(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let Some(since) = link.peer.and_then(|peer| self.silence.hear(peer)) else {
+            return;
+        };
+        let by = Indicator::FirstPacket;
+        let restored = Restored {
+            link,
+            by,
+            kind: Kind::of(by),
+            outage: Some(now.since(since)),
+            is_path_new: false,
+        };
+        self.restore(now, restored, stack);
+        self.act(now, stack);
+    }
+
+    /// Whose packets are to be noticed from now on, or no longer.
+    #[must_use]
+    pub fn poll_watch(&mut self) -> Option<Watch> {
+        self.silence.poll_watch()
+    }
+
+    /// Looks which peers are silent, if there is anything to look at.
+    fn judge_silence(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        if self.silence.due(self.next_look).is_none_or(|at| at > now) {
+            return;
+        }
+        let mut found = core::mem::take(&mut self.found);
+        found.clear();
+        if let Err(error) = stack.connections(&mut found) {
+            self.counters.errors += 1;
+            self.tell(Event::ListFailed(error));
+        }
+        self.pause_looks(now, found.len());
+        self.counters.peers_silent += self.silence.judge(now, &found);
+        self.found = found;
     }
 
     /// The peer of a connection asks for an immediate retransmission (Schütz and others 2005, section 3.3.2): its link
@@ -519,6 +587,7 @@ impl Host {
     pub fn handle_timeout(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
         self.look(now, stack);
         self.grant(now, stack);
+        self.judge_silence(now, stack);
         let over: Vec<LinkId> = self
             .recent
             .iter()
@@ -556,7 +625,10 @@ impl Host {
         let due = self.recent.values().filter(|recent| recent.due.is_some());
         let interval = due.map(|recent| recent.until).min();
         let interval = interval.map(|at| (at, Reason::Interval));
-        let all = [budget, retry, request, interval].into_iter().flatten();
+        let silence = self.silence.due(self.next_look);
+        let silence = silence.map(|at| (at, Reason::Silence));
+        let all = [budget, retry, request, interval, silence];
+        let all = all.into_iter().flatten();
         all.min_by_key(|&(at, _)| at)
     }
 
@@ -564,6 +636,7 @@ impl Host {
     pub fn set_limits(&mut self, now: Instant, limits: Limits) {
         self.budget.set_rate(now, limits.per_second, limits.burst);
         self.links.set_most(limits.links);
+        self.silence.set_most(limits.links);
         self.config.limits = limits;
     }
 

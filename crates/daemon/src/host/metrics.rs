@@ -85,6 +85,11 @@ pub(super) fn exposition(status: &HostStatus, tally: &Tally, reloads: &Reloads) 
         "Connections that wait to be made to retransmit, or whose progress is looked at",
         ConstGauge::new(status.pending as f64),
     );
+    registry.register(
+        "host_silent_peers",
+        "Silent peers whose next packet counts as the return of a link",
+        ConstGauge::new(status.silent_peers as f64),
+    );
     for (name, help, count) in status.counters.each() {
         registry.register(name, help, ConstCounter::new(count));
     }

@@ -81,6 +81,7 @@ impl Daemon {
                 interfaces: self.interfaces.views().collect(),
                 returns: &self.returns,
                 pending: self.host.waiting().len(),
+                silent_peers: self.silent_peers.count(),
                 agent: self.host.counters(),
                 stack: self.stack.counters(),
                 immediate: immediate::counters(&self.stack),

@@ -45,6 +45,9 @@ pub struct HostStatus {
     pub(super) returns: Vec<Returned>,
     /// Connections that wait to be made to retransmit, or whose progress is looked at.
     pub(super) pending: u64,
+    /// Silent peers whose next packet counts as the return of a link.
+    #[serde(default)]
+    pub(super) silent_peers: u64,
     pub(super) counters: Counts,
     /// The Immediate Retransmission Option; absent if it is not in use.
     #[serde(default)]
@@ -106,6 +109,8 @@ pub(super) struct Counts {
     pub(super) retries: u64,
     /// Peers that were told to send again what they have in flight.
     pub(super) peers_woken: u64,
+    /// Peers that had fallen silent while connections waited for them.
+    pub(super) peers_silent: u64,
     /// Acknowledgements that told peers of a return.
     pub(super) marked_acks: u64,
     /// Connections left to their timers because too many waited.
@@ -144,6 +149,7 @@ pub(super) struct About<'a> {
     pub(super) interfaces: Vec<View>,
     pub(super) returns: &'a Returns,
     pub(super) pending: usize,
+    pub(super) silent_peers: usize,
     pub(super) agent: &'a Counters,
     pub(super) stack: &'a StackCounters,
     pub(super) immediate: Option<ImmediateCounters>,
@@ -165,6 +171,7 @@ impl HostStatus {
             interfaces: interfaces.map(|view| Interface::of(now, view)).collect(),
             returns: returns.map(|one| Returned::of(now, one)).collect(),
             pending: about.pending as u64,
+            silent_peers: about.silent_peers as u64,
             counters: Counts::of(about.agent, about.stack),
             immediate_retransmission: about
                 .immediate
@@ -205,6 +212,9 @@ impl HostStatus {
             line("returned", &returned.to_text());
         }
         line("waiting", &several(self.pending, "connection"));
+        if self.silent_peers > 0 {
+            line("silent", &several(self.silent_peers, "peer"));
+        }
         line("counted", &self.counters.to_text());
         if let Some(counts) = self.immediate_retransmission {
             line("requests", &counts.to_text());
@@ -299,6 +309,7 @@ impl Counts {
             retransmissions,
             retries,
             peers_woken,
+            peers_silent,
             // The stack knows which of them the kernel took.
             marked_acks: _,
             // The kernel is not frozen from outside.
@@ -330,6 +341,7 @@ impl Counts {
             retransmissions,
             retries,
             peers_woken,
+            peers_silent,
             marked_acks,
             connections_left_out,
             links_refused,
@@ -376,7 +388,7 @@ impl Counts {
         self.of_agent().into_iter().chain(self.of_stack())
     }
 
-    fn of_agent(&self) -> [Count; 10] {
+    fn of_agent(&self) -> [Count; 11] {
         [
             ("host_returns", "Returns of links", self.returns),
             (
@@ -403,6 +415,11 @@ impl Counts {
                 "host_peers_woken",
                 "Peers that were told to send again what they have in flight",
                 self.peers_woken,
+            ),
+            (
+                "host_peers_silent",
+                "Times that a peer had fallen silent while a connection waited for it",
+                self.peers_silent,
             ),
             (
                 "host_marked_acks",

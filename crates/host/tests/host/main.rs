@@ -1,6 +1,7 @@
 //! The host agent beside a stack that notes what is done to it.
 
 mod freezing;
+mod silence;
 mod stack;
 mod trigger;
 mod user_timeout;

@@ -11,6 +11,7 @@ mod neighbours;
 mod operating;
 mod reconnection;
 mod requests;
+mod silence;
 
 use crate::path::skip;
 use crate::support::{Place, again};
