@@ -7,6 +7,7 @@
 //! behind: iterator and programs go with its process.
 
 mod awaited;
+mod damping;
 mod immediate;
 mod interfaces;
 mod metrics;
@@ -45,6 +46,8 @@ pub use status::HostStatus;
 use std::path::{Path, PathBuf};
 use suspension::Suspension;
 
+#[cfg(test)]
+pub(crate) use damping::DAMPING;
 #[cfg(test)]
 pub(crate) use user_timeout::{RULES, USER_TIMEOUT};
 
@@ -470,6 +473,7 @@ fn host_config(settings: &Settings) -> HostConfig {
         wakes_peer: settings.wakes_peers,
         // The kernel does not offer it to an agent.
         forces_slow_start: false,
+        damping: settings.damping.config(),
         limits: host_limits(settings),
         ..HostConfig::new(settings.mechanism.mechanism())
     }

@@ -11,6 +11,7 @@
 //! | its own timer has not backed off | it is left to it, and looked at every round trip for as long as a timeout may last |
 //! | its peer may wait, too | the peer is woken, and once more a round trip later if nothing has come; looks at the connection itself wake no peer |
 //! | a link is restored again while its connections are looked at | they join the queue again, as at the first return |
+//! | a link flaps | [`Damping`] says which changes are believed at once, as at a gateway |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | a connection has had two timeouts in a row | its peer is silent if no connection has heard it for half a second; packets of silent peers are noticed |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
@@ -41,7 +42,9 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
+use outlast_gateway::link::{
+    DampedLink, Damping, DampingConfig, Indicator, LinkEvent, LinkId, LinkState, Ruling,
+};
 use outlast_wire::SeqNumber;
 
 /// What restarts a connection.
@@ -66,6 +69,8 @@ pub struct HostConfig {
     pub wakes_peer: bool,
     /// Start a connection slowly on a new path even if it was away for less than its timeout.
     pub forces_slow_start: bool,
+    /// How indicators that flap are damped; `None`: each is believed at once.
+    pub damping: Option<DampingConfig>,
     /// Hard limits.
     pub limits: Limits,
 }
@@ -106,13 +111,14 @@ impl Default for Limits {
 }
 
 impl HostConfig {
-    /// `mechanism` with the default limits; wakes peers and forces slow start.
+    /// `mechanism` with the default limits; wakes peers and forces slow start, and damps nothing.
     #[must_use]
     pub fn new(mechanism: Mechanism) -> Self {
         Self {
             mechanism,
             wakes_peer: true,
             forces_slow_start: true,
+            damping: None,
             limits: Limits::default(),
         }
     }
@@ -123,6 +129,10 @@ impl HostConfig {
 pub struct Counters {
     /// Returns of links.
     pub restored: u64,
+    /// Returns that damping has told late.
+    pub link_ups_delayed: u64,
+    /// Losses and returns that damping did not believe.
+    pub link_changes_ignored: u64,
     /// Passes over the connections.
     pub passes: u64,
     /// Returns that had to wait because of a pass shortly before, or were taken for one with it.
@@ -232,6 +242,8 @@ pub enum Reason {
     Request,
     /// A link was restored shortly after a pass.
     Interval,
+    /// A link that flaps may be calm again.
+    Damping,
     /// A connection has timed out, or silent peers are looked at again.
     Silence,
 }
@@ -244,6 +256,7 @@ pub enum Reason {
 pub struct Host {
     config: HostConfig,
     links: Links,
+    damping: Option<Damping>,
     budget: Budget,
     /// Links with a pass within the last [`Limits::interval`], and whether another is due after it.
     recent: BTreeMap<LinkId, Recent>,
@@ -374,6 +387,7 @@ impl Host {
     pub fn new(now: Instant, config: HostConfig) -> Self {
         Self {
             links: Links::new(config.limits.links),
+            damping: config.damping.map(Damping::new),
             budget: Budget::new(now, config.limits.per_second, config.limits.burst),
             config,
             recent: BTreeMap::new(),
@@ -401,10 +415,64 @@ impl Host {
         event: LinkEvent,
         stack: &mut (impl EndpointControl + ?Sized),
     ) {
+        let damping = self.damping.as_mut();
+        // Where too many flap, the others are believed.
+        let ruling = damping.and_then(|damping| damping.rule(now, event));
+        match (ruling, event.state) {
+            (None | Some(Ruling::Tell), _) => self.hear(now, event, stack),
+            // It is away all the same, but nothing is done about it.
+            (Some(_), LinkState::Down) => {
+                self.counters.link_changes_ignored += 1;
+                if self.links.handle(now, event) == Heard::Refused {
+                    self.counters.links_refused += 1;
+                }
+            }
+            (Some(Ruling::Later), LinkState::Up) => self.counters.link_ups_delayed += 1,
+            (Some(Ruling::Ignore), LinkState::Up) => self.counters.link_changes_ignored += 1,
+        }
+        self.act(now, stack);
+    }
+
+    /// Acts upon what an indicator has said of a link.
+    fn hear(
+        &mut self,
+        now: Instant,
+        event: LinkEvent,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
         match self.links.handle(now, event) {
             Heard::Restored(restored) => self.restore(now, restored, stack),
             Heard::Noted => self.freeze(now, event, stack),
             Heard::Refused => self.counters.links_refused += 1,
+        }
+    }
+
+    /// Acts upon what damping has withheld for long enough.
+    fn hear_damped(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        while let Some(due) = self.damping.as_mut().and_then(|one| one.take_due(now)) {
+            if let Some(event) = due {
+                self.hear(now, event, stack);
+            }
+        }
+    }
+
+    /// The links whose indicators flap, and are not believed at once.
+    pub fn damped_links(&self, now: Instant) -> impl Iterator<Item = DampedLink> {
+        let damping = self.damping.iter();
+        damping.flat_map(move |damping| damping.damped(now))
+    }
+
+    /// Other damping from now on. What was said last of a damped link holds at once, and all penalties are forgiven.
+    pub fn set_damping(
+        &mut self,
+        now: Instant,
+        damping: Option<DampingConfig>,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let before = core::mem::replace(&mut self.damping, damping.map(Damping::new));
+        let untold: Vec<LinkEvent> = before.iter().flat_map(Damping::untold).collect();
+        for event in untold {
+            self.hear(now, event, stack);
         }
         self.act(now, stack);
     }
@@ -473,6 +541,17 @@ impl Host {
             return;
         };
         let by = Indicator::FirstPacket;
+        let event = LinkEvent {
+            link,
+            state: LinkState::Up,
+            indicator: by,
+        };
+        let damping = self.damping.as_mut();
+        let ruling = damping.and_then(|damping| damping.rule_return(now, event));
+        if ruling == Some(Ruling::Ignore) {
+            self.counters.link_changes_ignored += 1;
+            return;
+        }
         let restored = Restored {
             link,
             by,
@@ -585,6 +664,7 @@ impl Host {
 
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        self.hear_damped(now, stack);
         self.look(now, stack);
         self.grant(now, stack);
         self.judge_silence(now, stack);
@@ -627,7 +707,9 @@ impl Host {
         let interval = interval.map(|at| (at, Reason::Interval));
         let silence = self.silence.due(self.next_look);
         let silence = silence.map(|at| (at, Reason::Silence));
-        let all = [budget, retry, request, interval, silence];
+        let damping = self.damping.as_ref().and_then(Damping::next);
+        let damping = damping.map(|at| (at, Reason::Damping));
+        let all = [budget, retry, request, interval, silence, damping];
         let all = all.into_iter().flatten();
         all.min_by_key(|&(at, _)| at)
     }

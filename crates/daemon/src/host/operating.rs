@@ -82,6 +82,7 @@ impl Daemon {
                 returns: &self.returns,
                 pending: self.host.waiting().len(),
                 silent_peers: self.silent_peers.count(),
+                damped: self.damped(now),
                 agent: self.host.counters(),
                 stack: self.stack.counters(),
                 immediate: immediate::counters(&self.stack),
@@ -139,6 +140,10 @@ impl Daemon {
             }
         }
         self.host.set_limits(now, host_limits(&next));
+        if self.settings.damping != next.damping {
+            let damping = next.damping.config();
+            self.host.set_damping(now, damping, &mut self.stack);
+        }
         self.host.set_mechanism(next.mechanism.mechanism());
         if self.settings.interfaces != next.interfaces {
             self.interfaces.choose(next.interfaces.clone());

@@ -9,7 +9,7 @@ pub(super) use user_timeout::UserTimeoutCounts;
 use super::interfaces::View;
 use super::returns::{Return, Returns};
 use crate::status::text::{push_line, several, time};
-use crate::status::{indicator, state};
+use crate::status::{Damped, indicator, state};
 use outlast_base::time::Instant;
 use outlast_gateway::link::Indicator;
 use outlast_host::Counters;
@@ -48,6 +48,9 @@ pub struct HostStatus {
     /// Silent peers whose next packet counts as the return of a link.
     #[serde(default)]
     pub(super) silent_peers: u64,
+    /// Links whose indicators flap, by the names of their interfaces.
+    #[serde(default)]
+    pub(super) damped: Vec<DampedLink>,
     pub(super) counters: Counts,
     /// The Immediate Retransmission Option; absent if it is not in use.
     #[serde(default)]
@@ -93,12 +96,24 @@ pub(super) struct Returned {
     pub(super) stalled: Option<u32>,
 }
 
+/// A link whose indicators flap.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(super) struct DampedLink {
+    pub(super) interface: String,
+    #[serde(flatten)]
+    pub(super) link: Damped,
+}
+
 /// Counts since the daemon began.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub(super) struct Counts {
     /// Returns of links.
     pub(super) returns: u64,
+    /// Returns that came late as their links flapped.
+    pub(super) link_ups_delayed: u64,
+    /// Losses and returns of links that were not believed as they flapped.
+    pub(super) link_changes_ignored: u64,
     /// Passes over the connections because of a return.
     pub(super) passes: u64,
     /// Returns that waited because of a pass shortly before, or were taken for one with it.
@@ -150,6 +165,7 @@ pub(super) struct About<'a> {
     pub(super) returns: &'a Returns,
     pub(super) pending: usize,
     pub(super) silent_peers: usize,
+    pub(super) damped: Vec<DampedLink>,
     pub(super) agent: &'a Counters,
     pub(super) stack: &'a StackCounters,
     pub(super) immediate: Option<ImmediateCounters>,
@@ -172,6 +188,7 @@ impl HostStatus {
             returns: returns.map(|one| Returned::of(now, one)).collect(),
             pending: about.pending as u64,
             silent_peers: about.silent_peers as u64,
+            damped: about.damped.clone(),
             counters: Counts::of(about.agent, about.stack),
             immediate_retransmission: about
                 .immediate
@@ -206,6 +223,12 @@ impl HostStatus {
             interface.tell(&mut line);
         }
         if let Some(more @ 1..) = self.interfaces.len().checked_sub(SHOWN) {
+            line("", &format!("and {more} more, which --json shows"));
+        }
+        for DampedLink { interface, link } in self.damped.iter().take(SHOWN) {
+            line("damped", &format!("{interface}: {}", link.to_text()));
+        }
+        if let Some(more @ 1..) = self.damped.len().checked_sub(SHOWN) {
             line("", &format!("and {more} more, which --json shows"));
         }
         for returned in self.returns.iter().take(RETURNS) {
@@ -304,6 +327,8 @@ impl Counts {
         // All of them: who adds one is told here that it is to be shown.
         let Counters {
             restored,
+            link_ups_delayed,
+            link_changes_ignored,
             passes,
             passes_delayed,
             retransmissions,
@@ -336,6 +361,8 @@ impl Counts {
         } = *stack;
         Self {
             returns: restored,
+            link_ups_delayed,
+            link_changes_ignored,
             passes,
             passes_delayed,
             retransmissions,
@@ -388,9 +415,19 @@ impl Counts {
         self.of_agent().into_iter().chain(self.of_stack())
     }
 
-    fn of_agent(&self) -> [Count; 11] {
+    fn of_agent(&self) -> [Count; 13] {
         [
             ("host_returns", "Returns of links", self.returns),
+            (
+                "host_link_ups_delayed",
+                "Returns that came late as their links flapped",
+                self.link_ups_delayed,
+            ),
+            (
+                "host_link_changes_ignored",
+                "Losses and returns of links that were not believed as they flapped",
+                self.link_changes_ignored,
+            ),
             (
                 "host_passes",
                 "Passes over the connections because of a return",

@@ -1,5 +1,6 @@
 //! The host agent beside a stack that notes what is done to it.
 
+mod damping;
 mod freezing;
 mod silence;
 mod stack;
