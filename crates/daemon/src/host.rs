@@ -283,8 +283,6 @@ impl Daemon {
             (false, _) | (_, Restart::MTcp) => Waking::Request,
         };
         self.stack.set_waking(waking);
-        let asks = self.stack.immediate().is_some();
-        self.host.set_wakes_peer(asks || self.settings.wakes_peers);
         Ok(())
     }
 
@@ -371,7 +369,12 @@ impl Daemon {
                 state: LinkState::Up,
                 indicator: Indicator::Notify,
             };
-            self.host.handle_link(now, event, &mut self.stack);
+            if news.is_path_new {
+                self.host
+                    .handle_return_by_new_path(now, event, &mut self.stack);
+            } else {
+                self.host.handle_link(now, event, &mut self.stack);
+            }
             self.drain(now)?;
         }
         Ok(())
@@ -470,9 +473,9 @@ fn tell(news: &News) {
 
 fn host_config(settings: &Settings) -> HostConfig {
     HostConfig {
-        wakes_peer: settings.wakes_peers,
-        // The kernel does not offer it to an agent.
-        forces_slow_start: false,
+        // The stack knows which peers it can wake, and how.
+        wakes_peer: true,
+        forces_slow_start: settings.slow_start_on_new_path,
         damping: settings.damping.config(),
         limits: host_limits(settings),
         ..HostConfig::new(settings.mechanism.mechanism())

@@ -257,6 +257,8 @@ pub struct Host {
     config: HostConfig,
     links: Links,
     damping: Option<Damping>,
+    /// Links whose next return is by another path than before.
+    new_paths: BTreeSet<LinkId>,
     budget: Budget,
     /// Links with a pass within the last [`Limits::interval`], and whether another is due after it.
     recent: BTreeMap<LinkId, Recent>,
@@ -388,6 +390,7 @@ impl Host {
         Self {
             links: Links::new(config.limits.links),
             damping: config.damping.map(Damping::new),
+            new_paths: BTreeSet::new(),
             budget: Budget::new(now, config.limits.per_second, config.limits.burst),
             config,
             recent: BTreeMap::new(),
@@ -406,6 +409,20 @@ impl Host {
             counters: Counters::default(),
             found: Vec::new(),
         }
+    }
+
+    /// A link is back, and packets take another path from now on than before, of which the indicator itself does not tell: an
+    /// explicit notification, for instance.
+    pub fn handle_return_by_new_path(
+        &mut self,
+        now: Instant,
+        event: LinkEvent,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        if self.new_paths.len() < self.config.limits.links {
+            self.new_paths.insert(event.link);
+        }
+        self.handle_link(now, event, stack);
     }
 
     /// An indicator has spoken of a link.
@@ -441,7 +458,14 @@ impl Host {
         stack: &mut (impl EndpointControl + ?Sized),
     ) {
         match self.links.handle(now, event) {
-            Heard::Restored(restored) => self.restore(now, restored, stack),
+            Heard::Restored(restored) => {
+                let is_path_new = self.new_paths.remove(&event.link) || restored.is_path_new;
+                let restored = Restored {
+                    is_path_new,
+                    ..restored
+                };
+                self.restore(now, restored, stack);
+            }
             Heard::Noted => self.freeze(now, event, stack),
             Heard::Refused => self.counters.links_refused += 1,
         }
@@ -727,9 +751,9 @@ impl Host {
         self.config.mechanism = mechanism;
     }
 
-    /// Whether the peers of asymmetric indicators are woken from now on.
-    pub fn set_wakes_peer(&mut self, wakes_peer: bool) {
-        self.config.wakes_peer = wakes_peer;
+    /// Whether connections start slowly on a new path from now on, if they were away for less than their timeouts.
+    pub fn set_forces_slow_start(&mut self, forces_slow_start: bool) {
+        self.config.forces_slow_start = forces_slow_start;
     }
 
     /// Counts so far.

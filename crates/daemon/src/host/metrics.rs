@@ -145,6 +145,7 @@ mod tests {
                 away: Some(Duration::from_millis(14_250)),
                 leads_on: true,
             },
+            is_path_new: false,
         });
         let text = exposition(&sample(), &tally, &Reloads::new());
         let table = crate::metrics::tests::table_of(&text);

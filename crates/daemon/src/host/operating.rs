@@ -144,6 +144,7 @@ impl Daemon {
             let damping = next.damping.config();
             self.host.set_damping(now, damping, &mut self.stack);
         }
+        self.host.set_forces_slow_start(next.slow_start_on_new_path);
         self.host.set_mechanism(next.mechanism.mechanism());
         if self.settings.interfaces != next.interfaces {
             self.interfaces.choose(next.interfaces.clone());

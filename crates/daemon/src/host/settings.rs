@@ -67,6 +67,8 @@ pub(super) struct Settings {
     /// Whether peers that run the agent are asked to, and their requests heard; `None`: where the kernel
     /// allows it.
     pub(super) immediate_retransmission: Option<bool>,
+    /// Whether connections that were away for less than their timeouts start slowly where the path is new.
+    pub(super) slow_start_on_new_path: bool,
     /// How indicators that flap are damped.
     pub(super) damping: Damping,
     /// The User Timeout Option; `None`: it is not sent.
@@ -87,6 +89,7 @@ impl Default for Settings {
             burst: limits.burst,
             wakes_peers: false,
             immediate_retransmission: None,
+            slow_start_on_new_path: true,
             damping: Damping::default(),
             user_timeout: None,
             control: None,
@@ -133,6 +136,10 @@ impl Settings {
             (
                 "immediate_retransmission",
                 self.immediate_retransmission != next.immediate_retransmission,
+            ),
+            (
+                "slow_start_on_new_path",
+                self.slow_start_on_new_path != next.slow_start_on_new_path,
             ),
             ("damping", self.damping != next.damping),
             ("metrics", self.metrics != next.metrics),

@@ -121,6 +121,7 @@ impl Daemon {
                 away: restored.outage,
                 leads_on: false,
             },
+            is_path_new: false,
         };
         self.tally.note(&news);
         super::tell(&news);

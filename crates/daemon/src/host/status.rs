@@ -144,6 +144,8 @@ pub(super) struct Counts {
     pub(super) path_mtus_lowered: u64,
     /// Connections that start slowly, whatever they think of their timeout.
     pub(super) slow_starts: u64,
+    /// Connections that went back to the initial window, as their path was new.
+    pub(super) forced_slow_starts: u64,
     /// Connections that duplicate acknowledgements in their peers' names made retransmit fast.
     pub(super) fast_retransmits: u64,
     /// Duplicate acknowledgements sent to peers.
@@ -343,8 +345,7 @@ impl Counts {
             // They are shown with the option.
             requests: _,
             requests_refused: _,
-            // The stack has slow starts of its own.
-            slow_starts: _,
+            slow_starts: forced_slow_starts,
             connections_left_out,
             links_refused,
             errors,
@@ -378,6 +379,7 @@ impl Counts {
             icmp_errors_refused,
             path_mtus_lowered,
             slow_starts,
+            forced_slow_starts,
             fast_retransmits,
             duplicate_acks,
         }
@@ -415,7 +417,7 @@ impl Counts {
         self.of_agent().into_iter().chain(self.of_stack())
     }
 
-    fn of_agent(&self) -> [Count; 13] {
+    fn of_agent(&self) -> [Count; 14] {
         [
             ("host_returns", "Returns of links", self.returns),
             (
@@ -462,6 +464,11 @@ impl Counts {
                 "host_marked_acks",
                 "Acknowledgements marked as a reconnection, with m-tcp",
                 self.marked_acks,
+            ),
+            (
+                "host_forced_slow_starts",
+                "Connections that went back to the initial window, as their path was new",
+                self.forced_slow_starts,
             ),
             (
                 "host_connections_left_out",

@@ -8,6 +8,7 @@ mod errors;
 mod fast;
 mod idle;
 mod neighbours;
+mod new_path;
 mod operating;
 mod reconnection;
 mod requests;
