@@ -605,7 +605,9 @@ impl Host {
             self.tell(Event::ListFailed(error));
         }
         self.pause_looks(now, found.len());
-        self.counters.peers_silent += self.silence.judge(now, &found);
+        let queued = &self.queued;
+        let is_restarted = |id| queued.contains_key(&id);
+        self.counters.peers_silent += self.silence.judge(now, &found, is_restarted);
         self.found = found;
     }
 
@@ -933,6 +935,9 @@ impl Host {
                 let others = found.iter().filter(|one| !one.crosses(restored.link));
                 self.thaw_strays(now, others, stack);
                 found.retain(|connection| connection.crosses(restored.link));
+                for connection in &found {
+                    self.silence.forget(connection.id.remote.ip());
+                }
                 let connections = u32::try_from(found.len()).unwrap_or(u32::MAX);
                 if self.config.mechanism == Mechanism::MTcp {
                     // Who is frozen waits for the last link of his way.

@@ -5,11 +5,13 @@
 //! | suspected | a connection with it has had two timeouts in a row | with the next pass over the connections |
 //! | silent | no connection with it has heard anything for [`QUIET`], and one waits after timeouts | a packet comes from it; or no connection waits any more, as a pass every [`AGAIN`] finds |
 //!
+//! While the agent restarts connections with a peer, for whatever reason, the peer is neither suspected nor silent.
+//!
 //! A peer that is heard on one connection while another one times out is not silent: that one lost data to congestion.
 //!
 //! Left out: packets of a peer that arrive by another interface than the connection's own.
 
-use crate::control::Connection;
+use crate::control::{Connection, ConnectionId};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
@@ -70,6 +72,15 @@ impl Silence {
         has_room
     }
 
+    /// The connections with `peer` are about to be restarted: its next packet says nothing new.
+    pub(crate) fn forget(&mut self, peer: IpAddr) {
+        let was_suspected = self.suspects.remove(&peer);
+        let was_silent = self.silent.remove(&peer).is_some();
+        if was_suspected || was_silent {
+            self.watches.push_back(Watch::End(peer));
+        }
+    }
+
     /// A packet has come from `peer`: since when it was silent, if it was.
     pub(crate) fn hear(&mut self, peer: IpAddr) -> Option<Instant> {
         self.suspects.remove(&peer);
@@ -87,15 +98,24 @@ impl Silence {
     }
 
     /// Judges the suspects, and the silent peers, by the connections as they are at `now`. Returns how many are silent
-    /// now and were not before.
+    /// now and were not before. `is_restarted`: the agent sees to a connection already.
     #[must_use]
-    pub(crate) fn judge(&mut self, now: Instant, found: &[Connection]) -> u64 {
+    pub(crate) fn judge(
+        &mut self,
+        now: Instant,
+        found: &[Connection],
+        is_restarted: impl Fn(ConnectionId) -> bool,
+    ) -> u64 {
         let mut begun = 0;
         let mut heard = BTreeMap::<IpAddr, Instant>::new();
         let mut waited_for = BTreeSet::new();
         for connection in found {
             let peer = connection.id.remote.ip();
             if !self.suspects.contains(&peer) && !self.silent.contains_key(&peer) {
+                continue;
+            }
+            if is_restarted(connection.id) {
+                self.forget(peer);
                 continue;
             }
             let last = heard.entry(peer).or_insert(connection.heard_at);

@@ -2,7 +2,7 @@
 
 use crate::stack::{Stack, connection};
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{Indicator, InterfaceId, LinkId};
+use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::control::Action;
 use outlast_host::{Event, Host, HostConfig, Limits, Mechanism, Reason, Watch};
 use std::net::IpAddr;
@@ -79,6 +79,34 @@ fn a_peer_that_is_heard_on_another_connection_is_not_silent() {
     host.handle_arrival(at(2_010), LINK, &mut stack);
     assert_eq!(stack.log.len(), 0);
     assert_eq!(host.poll_timeout(), None);
+}
+
+/// What is sent again because of a link's return times out like anything else, and its acknowledgement is no news.
+#[test]
+fn while_connections_are_restarted_their_peer_is_not_silent() {
+    let (mut host, mut stack) = (agent(), stack(1));
+    host.handle_timeouts_of(at(2_000), PEER, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::Begin(PEER)]);
+    let back = LinkEvent {
+        link: LinkId::of_interface(InterfaceId(0)),
+        state: LinkState::Up,
+        indicator: Indicator::Notify,
+    };
+    host.handle_link(at(5_000), back, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::End(PEER)]);
+    host.handle_timeouts_of(at(5_030), PEER, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::End(PEER)]);
+    host.handle_arrival(at(5_031), LINK, &mut stack);
+    assert_eq!(host.counters().restored, 1);
+    // All was in vain, and the connection is left to its timer.
+    while let Some((due, _)) = host.poll_timeout() {
+        host.handle_timeout(due, &mut stack);
+    }
+    watches(&mut host);
+    host.handle_timeouts_of(at(9_000), PEER, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::Begin(PEER)]);
+    host.handle_arrival(at(9_500), LINK, &mut stack);
+    assert_eq!(host.counters().restored, 2);
 }
 
 #[test]
