@@ -16,6 +16,9 @@
 /* Timeouts in a row after which the peer is looked at: one alone may be the loss of a single segment. */
 #define TIMEOUTS 2
 
+/* A SYN is out: nothing was ever heard. */
+#define SYN_SENT 2
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct in6_addr {
     union {
@@ -34,6 +37,7 @@ typedef struct {
 struct sock_common {
     __be32 skc_daddr;
     unsigned short skc_family;
+    volatile unsigned char skc_state;
     possible_net_t skc_net;
     struct in6_addr skc_v6_daddr;
 };
@@ -130,7 +134,9 @@ int BPF_PROG(note_timeout, const struct sock *socket)
     struct peer peer = {};
     __u8 known = 1;
 
-    if (BPF_CORE_READ(connection, icsk_retransmits) < TIMEOUTS || !peer_of(socket, &peer))
+    if (BPF_CORE_READ(connection, icsk_retransmits) < TIMEOUTS)
+        return 0;
+    if (socket->__sk_common.skc_state == SYN_SENT || !peer_of(socket, &peer))
         return 0;
     if (bpf_map_update_elem(&peers, &peer, &known, BPF_NOEXIST))
         return 0;

@@ -6,6 +6,7 @@ mod answers;
 mod ending;
 mod errors;
 mod fast;
+mod flapping;
 mod idle;
 mod neighbours;
 mod new_path;

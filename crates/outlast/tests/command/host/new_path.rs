@@ -147,8 +147,13 @@ impl Paths {
                 let connect = || TcpStream::connect(to).expect("the server listens");
                 let mut stream = self.mobile.run(connect).expect("enter");
                 sockopt::set_tcp_congestion(&stream, "cubic").expect("it is there");
-                // The server may be gone.
-                while !is_over.load(Ordering::Relaxed) && stream.write_all(&[7; 65_536]).is_ok() {}
+                loop {
+                    // The server may be gone.
+                    let is_sent = stream.write_all(&[7; 65_536]).is_ok();
+                    if !is_sent || is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
             });
             let (mut stream, _) = listener.accept().expect("the sender comes");
             read_for(&mut stream, Duration::from_secs(2));
