@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Iterators over the TCP sockets of a network namespace: one writes a record for each connection,
- * the other has chosen connections start slowly. Nothing runs between passes.
+ * others have chosen connections start slowly. Nothing runs between passes.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -176,6 +176,18 @@ struct {
     __type(value, __u8);
 } slow_starts SEC(".maps");
 
+/* The congestion control that goes back to the initial window when it is chosen; empty: there is none. */
+struct name {
+    char text[LONGEST_NAME];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct name);
+} initial_windows SEC(".maps");
+
 static __always_inline struct tcp_sock *connection_of(struct bpf_iter__tcp *ctx)
 {
     struct sock_common *common = ctx->sk_common;
@@ -295,6 +307,30 @@ int start_slowly(struct bpf_iter__tcp *ctx)
     if (!bpf_map_lookup_elem(&slow_starts, &cookie) || !restores_window(tcp))
         return 0;
     forget_window(tcp);
+    return 0;
+}
+
+/* Chosen connections go back to the initial window, and know no threshold. */
+SEC("iter/tcp")
+int start_anew(struct bpf_iter__tcp *ctx)
+{
+    struct tcp_sock *tcp = connection_of(ctx);
+    struct name former = {}, always = { "reno" }, *chosen;
+    __u32 first = 0;
+    __u64 cookie;
+
+    if (!tcp)
+        return 0;
+    cookie = bpf_get_socket_cookie(tcp);
+    chosen = bpf_map_lookup_elem(&initial_windows, &first);
+    if (!chosen || !chosen->text[0] || !bpf_map_lookup_elem(&slow_starts, &cookie))
+        return 0;
+    if (bpf_getsockopt(tcp, SOL_TCP, TCP_CONGESTION, former.text, LONGEST_NAME))
+        return 0;
+    if (bpf_setsockopt(tcp, SOL_TCP, TCP_CONGESTION, chosen->text, LONGEST_NAME))
+        return 0;
+    if (bpf_setsockopt(tcp, SOL_TCP, TCP_CONGESTION, former.text, LONGEST_NAME))
+        bpf_setsockopt(tcp, SOL_TCP, TCP_CONGESTION, always.text, LONGEST_NAME);
     return 0;
 }
 

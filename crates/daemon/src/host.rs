@@ -7,12 +7,14 @@
 //! behind: iterator and programs go with its process.
 
 mod awaited;
+mod damping;
 mod immediate;
 mod interfaces;
 mod metrics;
 mod operating;
 mod returns;
 mod settings;
+mod silence;
 mod status;
 mod suspension;
 mod user_timeout;
@@ -39,10 +41,13 @@ use outlast_linux::timer::{Resumption, Timer};
 use outlast_linux::waker::Waker;
 use returns::{Found, Return, Returns};
 use settings::{Restart, Settings};
+use silence::SilentPeers;
 pub use status::HostStatus;
 use std::path::{Path, PathBuf};
 use suspension::Suspension;
 
+#[cfg(test)]
+pub(crate) use damping::DAMPING;
 #[cfg(test)]
 pub(crate) use user_timeout::{RULES, USER_TIMEOUT};
 
@@ -52,12 +57,16 @@ const END: Token = Token(2);
 const RELOAD: Token = Token(3);
 const RESUMPTION: Token = Token(4);
 const REQUESTS: Token = Token(5);
+const PEERS: Token = Token(6);
 
 /// Hosts with connections that wait on whose way neighbours are looked for, at most.
 const MOST_HOSTS: usize = 1_024;
 
 /// Requests of peers that are heard before anything else is done.
 const MOST_REQUESTS: usize = 1_024;
+
+/// Events of silent peers that are heard before anything else is done.
+const MOST_EVENTS: usize = 4_096;
 
 /// What is read if no other file is named, and this one is there.
 const USUAL_CONFIG: &str = "/etc/outlast/host.toml";
@@ -123,6 +132,7 @@ struct Daemon {
     stack: TcpStack,
     user_timeouts: user_timeout::Programs,
     immediate: Immediate,
+    silent_peers: SilentPeers,
     interfaces: Interfaces,
     asker: KernelAsker,
     questions: Questions,
@@ -186,6 +196,8 @@ impl Daemon {
         let resumption = Resumption::new()?;
         poller.add(&resumption, RESUMPTION, Interest::Readable)?;
         immediate.watch(&poller, REQUESTS)?;
+        let silent_peers = SilentPeers::begin();
+        silent_peers.watch(&poller, PEERS)?;
         let now = clock::now();
         let operations = Operations::open(now, control, settings.metrics.as_ref(), &poller)?;
         Ok(Self {
@@ -198,6 +210,7 @@ impl Daemon {
             stack,
             user_timeouts,
             immediate,
+            silent_peers,
             interfaces: Interfaces::new(settings.interfaces.clone()),
             settings,
             asker: KernelAsker::default(),
@@ -243,6 +256,7 @@ impl Daemon {
                         self.resumption.reset()?;
                     }
                     REQUESTS => self.hear_requests(now),
+                    PEERS => self.hear_peers(now),
                     token if Operations::owns(token) => self.hear(now, token)?,
                     _ => {}
                 }
@@ -253,6 +267,7 @@ impl Daemon {
             self.interfaces.ask_again(now, &self.questions);
             self.follow(now)?;
             self.host.handle_timeout(now, &mut self.stack);
+            self.follow_silence();
             self.drain(now)?;
         }
     }
@@ -268,8 +283,6 @@ impl Daemon {
             (false, _) | (_, Restart::MTcp) => Waking::Request,
         };
         self.stack.set_waking(waking);
-        let asks = self.stack.immediate().is_some();
-        self.host.set_wakes_peer(asks || self.settings.wakes_peers);
         Ok(())
     }
 
@@ -356,7 +369,12 @@ impl Daemon {
                 state: LinkState::Up,
                 indicator: Indicator::Notify,
             };
-            self.host.handle_link(now, event, &mut self.stack);
+            if news.is_path_new {
+                self.host
+                    .handle_return_by_new_path(now, event, &mut self.stack);
+            } else {
+                self.host.handle_link(now, event, &mut self.stack);
+            }
             self.drain(now)?;
         }
         Ok(())
@@ -386,6 +404,9 @@ impl Daemon {
                     connections,
                     stalled,
                 } => {
+                    if restored.by == Indicator::FirstPacket {
+                        self.note_first_packet(now, &restored);
+                    }
                     let index = InterfaceIndex(restored.link.interface.0);
                     let interface = self.interfaces.name_of(index);
                     tracing::info!(
@@ -452,9 +473,10 @@ fn tell(news: &News) {
 
 fn host_config(settings: &Settings) -> HostConfig {
     HostConfig {
-        wakes_peer: settings.wakes_peers,
-        // The kernel does not offer it to an agent.
-        forces_slow_start: false,
+        // The stack knows which peers it can wake, and how.
+        wakes_peer: true,
+        forces_slow_start: settings.slow_start_on_new_path,
+        damping: settings.damping.config(),
         limits: host_limits(settings),
         ..HostConfig::new(settings.mechanism.mechanism())
     }

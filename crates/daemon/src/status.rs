@@ -274,7 +274,7 @@ impl Silent {
 }
 
 impl Damped {
-    fn of(now: Instant, damped: DampedLink) -> Self {
+    pub(crate) fn of(now: Instant, damped: DampedLink) -> Self {
         Self {
             peer: damped.link.peer,
             said: state(damped.said).into(),

@@ -10,8 +10,7 @@ mod silence;
 
 use crate::counters::Counters;
 use crate::tracking::{FlowIndex, Observation, TcpFlow};
-pub use damping::{DampedLink, DampingConfig, FLAP};
-use damping::{Damping, Ruling};
+pub use damping::{DampedLink, Damping, DampingConfig, FLAP, Ruling};
 use link::{Applied, LinkTable};
 pub use link::{
     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, StateSince,

@@ -11,7 +11,9 @@
 //! | its own timer has not backed off | it is left to it, and looked at every round trip for as long as a timeout may last |
 //! | its peer may wait, too | the peer is woken, and once more a round trip later if nothing has come; looks at the connection itself wake no peer |
 //! | a link is restored again while its connections are looked at | they join the queue again, as at the first return |
+//! | a link flaps | [`Damping`] says which changes are believed at once, as at a gateway |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
+//! | a connection has had two timeouts in a row | its peer is silent if no connection has heard it for half a second; packets of silent peers are noticed |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
 //! | it is restored | each connection sends an acknowledgement that is marked as a reconnection, and thaws or is restarted |
@@ -35,10 +37,14 @@ use crate::control::{
 };
 use crate::freezing::Freezing;
 use crate::indicator::{Heard, Kind, Links, Restored};
+use crate::silence::{Silence, Watch};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
+use outlast_gateway::link::{
+    DampedLink, Damping, DampingConfig, Indicator, LinkEvent, LinkId, LinkState, Ruling,
+};
 use outlast_wire::SeqNumber;
 
 /// What restarts a connection.
@@ -63,6 +69,8 @@ pub struct HostConfig {
     pub wakes_peer: bool,
     /// Start a connection slowly on a new path even if it was away for less than its timeout.
     pub forces_slow_start: bool,
+    /// How indicators that flap are damped; `None`: each is believed at once.
+    pub damping: Option<DampingConfig>,
     /// Hard limits.
     pub limits: Limits,
 }
@@ -103,13 +111,14 @@ impl Default for Limits {
 }
 
 impl HostConfig {
-    /// `mechanism` with the default limits; wakes peers and forces slow start.
+    /// `mechanism` with the default limits; wakes peers and forces slow start, and damps nothing.
     #[must_use]
     pub fn new(mechanism: Mechanism) -> Self {
         Self {
             mechanism,
             wakes_peer: true,
             forces_slow_start: true,
+            damping: None,
             limits: Limits::default(),
         }
     }
@@ -120,6 +129,10 @@ impl HostConfig {
 pub struct Counters {
     /// Returns of links.
     pub restored: u64,
+    /// Returns that damping has told late.
+    pub link_ups_delayed: u64,
+    /// Losses and returns that damping did not believe.
+    pub link_changes_ignored: u64,
     /// Passes over the connections.
     pub passes: u64,
     /// Returns that had to wait because of a pass shortly before, or were taken for one with it.
@@ -130,6 +143,8 @@ pub struct Counters {
     pub retries: u64,
     /// Peers that were woken.
     pub peers_woken: u64,
+    /// Peers that have fallen silent.
+    pub peers_silent: u64,
     /// Requests of peers for an immediate retransmission that were granted.
     pub requests: u64,
     /// Further requests of the same connection within [`Limits::interval`], and those that found no room.
@@ -227,6 +242,10 @@ pub enum Reason {
     Request,
     /// A link was restored shortly after a pass.
     Interval,
+    /// A link that flaps may be calm again.
+    Damping,
+    /// A connection has timed out, or silent peers are looked at again.
+    Silence,
 }
 
 /// The agent beside a host's TCP stack.
@@ -237,6 +256,9 @@ pub enum Reason {
 pub struct Host {
     config: HostConfig,
     links: Links,
+    damping: Option<Damping>,
+    /// Links whose next return is by another path than before.
+    new_paths: BTreeSet<LinkId>,
     budget: Budget,
     /// Links with a pass within the last [`Limits::interval`], and whether another is due after it.
     recent: BTreeMap<LinkId, Recent>,
@@ -258,6 +280,7 @@ pub struct Host {
     /// No look is before that: each one is a pass over all connections.
     next_look: Instant,
     freezing: Freezing,
+    silence: Silence,
     events: VecDeque<Event>,
     counters: Counters,
     /// Reused by each pass.
@@ -366,6 +389,8 @@ impl Host {
     pub fn new(now: Instant, config: HostConfig) -> Self {
         Self {
             links: Links::new(config.limits.links),
+            damping: config.damping.map(Damping::new),
+            new_paths: BTreeSet::new(),
             budget: Budget::new(now, config.limits.per_second, config.limits.burst),
             config,
             recent: BTreeMap::new(),
@@ -379,10 +404,25 @@ impl Host {
             granted_purged: now,
             next_look: now,
             freezing: Freezing::default(),
+            silence: Silence::new(config.limits.links),
             events: VecDeque::new(),
             counters: Counters::default(),
             found: Vec::new(),
         }
+    }
+
+    /// A link is back, and packets take another path from now on than before, of which the indicator itself does not tell: an
+    /// explicit notification, for instance.
+    pub fn handle_return_by_new_path(
+        &mut self,
+        now: Instant,
+        event: LinkEvent,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        if self.new_paths.len() < self.config.limits.links {
+            self.new_paths.insert(event.link);
+        }
+        self.handle_link(now, event, stack);
     }
 
     /// An indicator has spoken of a link.
@@ -392,10 +432,71 @@ impl Host {
         event: LinkEvent,
         stack: &mut (impl EndpointControl + ?Sized),
     ) {
+        let damping = self.damping.as_mut();
+        // Where too many flap, the others are believed.
+        let ruling = damping.and_then(|damping| damping.rule(now, event));
+        match (ruling, event.state) {
+            (None | Some(Ruling::Tell), _) => self.hear(now, event, stack),
+            // It is away all the same, but nothing is done about it.
+            (Some(_), LinkState::Down) => {
+                self.counters.link_changes_ignored += 1;
+                if self.links.handle(now, event) == Heard::Refused {
+                    self.counters.links_refused += 1;
+                }
+            }
+            (Some(Ruling::Later), LinkState::Up) => self.counters.link_ups_delayed += 1,
+            (Some(Ruling::Ignore), LinkState::Up) => self.counters.link_changes_ignored += 1,
+        }
+        self.act(now, stack);
+    }
+
+    /// Acts upon what an indicator has said of a link.
+    fn hear(
+        &mut self,
+        now: Instant,
+        event: LinkEvent,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
         match self.links.handle(now, event) {
-            Heard::Restored(restored) => self.restore(now, restored, stack),
+            Heard::Restored(restored) => {
+                let is_path_new = self.new_paths.remove(&event.link) || restored.is_path_new;
+                let restored = Restored {
+                    is_path_new,
+                    ..restored
+                };
+                self.restore(now, restored, stack);
+            }
             Heard::Noted => self.freeze(now, event, stack),
             Heard::Refused => self.counters.links_refused += 1,
+        }
+    }
+
+    /// Acts upon what damping has withheld for long enough.
+    fn hear_damped(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        while let Some(due) = self.damping.as_mut().and_then(|one| one.take_due(now)) {
+            if let Some(event) = due {
+                self.hear(now, event, stack);
+            }
+        }
+    }
+
+    /// The links whose indicators flap, and are not believed at once.
+    pub fn damped_links(&self, now: Instant) -> impl Iterator<Item = DampedLink> {
+        let damping = self.damping.iter();
+        damping.flat_map(move |damping| damping.damped(now))
+    }
+
+    /// Other damping from now on. What was said last of a damped link holds at once, and all penalties are forgiven.
+    pub fn set_damping(
+        &mut self,
+        now: Instant,
+        damping: Option<DampingConfig>,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let before = core::mem::replace(&mut self.damping, damping.map(Damping::new));
+        let untold: Vec<LinkEvent> = before.iter().flat_map(Damping::untold).collect();
+        for event in untold {
+            self.hear(now, event, stack);
         }
         self.act(now, stack);
     }
@@ -436,6 +537,78 @@ impl Host {
             indicator: Indicator::FirstPacket,
         };
         self.handle_link(now, event, stack);
+    }
+
+    /// A connection with `peer` has had two timeouts in a row: the peer may be silent. Who drives the agent notices packets
+    /// of silent peers as [`Host::poll_watch`] says.
+    pub fn handle_timeouts_of(
+        &mut self,
+        now: Instant,
+        peer: IpAddr,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        if !self.silence.suspect(peer) {
+            self.counters.links_refused += 1;
+        }
+        self.judge_silence(now, stack);
+    }
+
+    /// A packet has come from the peer of `link` by the link's interface. If the peer was silent, that is an indicator
+    /// (Schütz and others 2005, section 3.3.1).
+    pub fn handle_arrival(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let Some(since) = link.peer.and_then(|peer| self.silence.hear(peer)) else {
+            return;
+        };
+        let by = Indicator::FirstPacket;
+        let event = LinkEvent {
+            link,
+            state: LinkState::Up,
+            indicator: by,
+        };
+        let damping = self.damping.as_mut();
+        let ruling = damping.and_then(|damping| damping.rule_return(now, event));
+        if ruling == Some(Ruling::Ignore) {
+            self.counters.link_changes_ignored += 1;
+            return;
+        }
+        let restored = Restored {
+            link,
+            by,
+            kind: Kind::of(by),
+            outage: Some(now.since(since)),
+            is_path_new: false,
+        };
+        self.restore(now, restored, stack);
+        self.act(now, stack);
+    }
+
+    /// Whose packets are to be noticed from now on, or no longer.
+    #[must_use]
+    pub fn poll_watch(&mut self) -> Option<Watch> {
+        self.silence.poll_watch()
+    }
+
+    /// Looks which peers are silent, if there is anything to look at.
+    fn judge_silence(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        if self.silence.due(self.next_look).is_none_or(|at| at > now) {
+            return;
+        }
+        let mut found = core::mem::take(&mut self.found);
+        found.clear();
+        if let Err(error) = stack.connections(&mut found) {
+            self.counters.errors += 1;
+            self.tell(Event::ListFailed(error));
+        }
+        self.pause_looks(now, found.len());
+        let queued = &self.queued;
+        let is_restarted = |id| queued.contains_key(&id);
+        self.counters.peers_silent += self.silence.judge(now, &found, is_restarted);
+        self.found = found;
     }
 
     /// The peer of a connection asks for an immediate retransmission (Schütz and others 2005, section 3.3.2): its link
@@ -517,8 +690,10 @@ impl Host {
 
     /// Time has come to `now`.
     pub fn handle_timeout(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        self.hear_damped(now, stack);
         self.look(now, stack);
         self.grant(now, stack);
+        self.judge_silence(now, stack);
         let over: Vec<LinkId> = self
             .recent
             .iter()
@@ -556,7 +731,12 @@ impl Host {
         let due = self.recent.values().filter(|recent| recent.due.is_some());
         let interval = due.map(|recent| recent.until).min();
         let interval = interval.map(|at| (at, Reason::Interval));
-        let all = [budget, retry, request, interval].into_iter().flatten();
+        let silence = self.silence.due(self.next_look);
+        let silence = silence.map(|at| (at, Reason::Silence));
+        let damping = self.damping.as_ref().and_then(Damping::next);
+        let damping = damping.map(|at| (at, Reason::Damping));
+        let all = [budget, retry, request, interval, silence, damping];
+        let all = all.into_iter().flatten();
         all.min_by_key(|&(at, _)| at)
     }
 
@@ -564,6 +744,7 @@ impl Host {
     pub fn set_limits(&mut self, now: Instant, limits: Limits) {
         self.budget.set_rate(now, limits.per_second, limits.burst);
         self.links.set_most(limits.links);
+        self.silence.set_most(limits.links);
         self.config.limits = limits;
     }
 
@@ -572,9 +753,9 @@ impl Host {
         self.config.mechanism = mechanism;
     }
 
-    /// Whether the peers of asymmetric indicators are woken from now on.
-    pub fn set_wakes_peer(&mut self, wakes_peer: bool) {
-        self.config.wakes_peer = wakes_peer;
+    /// Whether connections start slowly on a new path from now on, if they were away for less than their timeouts.
+    pub fn set_forces_slow_start(&mut self, forces_slow_start: bool) {
+        self.config.forces_slow_start = forces_slow_start;
     }
 
     /// Counts so far.
@@ -754,6 +935,9 @@ impl Host {
                 let others = found.iter().filter(|one| !one.crosses(restored.link));
                 self.thaw_strays(now, others, stack);
                 found.retain(|connection| connection.crosses(restored.link));
+                for connection in &found {
+                    self.silence.forget(connection.id.remote.ip());
+                }
                 let connections = u32::try_from(found.len()).unwrap_or(u32::MAX);
                 if self.config.mechanism == Mechanism::MTcp {
                     // Who is frozen waits for the last link of his way.

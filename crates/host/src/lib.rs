@@ -10,6 +10,7 @@
 //! | `freezing` | which connections M-TCP has frozen |
 //! | [`host`] | the machine: indicators in, actions on the stack out |
 //! | [`indicator`] | when a link counts as restored |
+//! | `silence` | which peers have fallen silent |
 //! | [`budget`] | how many actions a second |
 //! | [`user_timeout`] | which user timeout a connection adopts (RFC 5482) |
 //!
@@ -25,7 +26,9 @@ pub mod control;
 mod freezing;
 pub mod host;
 pub mod indicator;
+mod silence;
 pub mod user_timeout;
 
 pub use host::{Counters, Event, Host, HostConfig, Limits, Mechanism, Reason};
 pub use indicator::{Kind, Restored};
+pub use silence::Watch;

@@ -32,6 +32,7 @@ pub mod process;
 pub mod protocol;
 pub mod raw;
 pub mod signal;
+pub mod silence;
 pub mod socket;
 pub mod solicitation;
 pub mod stack;

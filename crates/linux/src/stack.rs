@@ -28,6 +28,10 @@
 //!   hears three duplicate acknowledgements in the peer's name, and the kernel retransmits fast.
 //! - Any other connection: [`EndpointControl::retransmit_now`] acts on it.
 //!
+//! No call sets a connection's window. A connection whose path is new, and which has had no timeout, is put back into slow
+//! start by a congestion control of ours that is chosen for a moment ([`initial_window`]): before its data is sent again, so
+//! that no more than the initial window leaves at once, and after that, as the kernel has set a threshold by then.
+//!
 //! Nobody freezes the kernel's timers from outside ([`EndpointControl::freeze`] is not supported). An acknowledgement
 //! is marked as a reconnection (Brown and Singh 1997, section 4.2) by the Immediate Retransmission Option, in a raw packet.
 //!
@@ -41,14 +45,16 @@
 //! hear an error from loopback; an application that has set `IP_RECVERR` sees the error.
 
 mod acknowledgement;
+mod initial_window;
 mod path_mtu;
 mod record;
 
 use acknowledgement::{Acknowledgements, Progress, bare};
-use aya::maps::{HashMap, MapData, MapError};
+use aya::maps::{Array, HashMap, MapData, MapError};
 use aya::programs::links::LinkError;
 use aya::programs::{Iter, Program, ProgramError};
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
+use initial_window::InitialWindow;
 use outlast_base::time::{Duration, Instant};
 use outlast_host::control::{
     Action, Connection, ConnectionId, ControlError, DUPLICATE_ACKS, EndpointControl, Needless,
@@ -70,7 +76,9 @@ static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/sockets.bpf.o");
 /// The programs of the object, and the map of those that are to start slowly.
 const LIST: &str = "list";
 const START_SLOWLY: &str = "start_slowly";
+const START_ANEW: &str = "start_anew";
 const SLOW_STARTS: &str = "slow_starts";
+const INITIAL_WINDOWS: &str = "initial_windows";
 
 /// Doublings that Linux counts at most: its timer is at its longest before.
 const MOST_DOUBLINGS: u8 = 16;
@@ -159,6 +167,12 @@ pub struct TcpStack {
     immediate: Option<ImmediateRetransmission>,
     /// To be kept from getting their former window back, by the next [`TcpStack::flush`].
     slow_starts: Vec<u64>,
+    /// By which connections go back to the initial window, where this kernel takes it.
+    initial_window: Option<InitialWindow>,
+    /// To go back to the initial window, by the next [`TcpStack::flush`].
+    anew: BTreeSet<u64>,
+    /// Connections whose path is new, with their oldest unacknowledged byte then.
+    on_new_path: BTreeMap<ConnectionId, SeqNumber>,
     /// Connections that were woken, with their oldest unacknowledged byte then.
     kicked: BTreeMap<ConnectionId, SeqNumber>,
     /// Whose peers have asked for what is in flight, until it is sent again.
@@ -288,8 +302,14 @@ impl TcpStack {
     pub fn open(mark: u32) -> Result<Self, StackError> {
         let types = Btf::from_sys_fs()?;
         let mut ebpf = EbpfLoader::new().btf(Some(&types)).load(OBJECT)?;
-        for name in [LIST, START_SLOWLY] {
+        for name in [LIST, START_SLOWLY, START_ANEW] {
             iterator(&mut ebpf, name)?.load("tcp", &types)?;
+        }
+        // Without it connections keep their windows.
+        let initial_window = InitialWindow::begin().ok();
+        if let Some(chosen) = &initial_window {
+            let map = ebpf.map_mut(INITIAL_WINDOWS).expect("the object has it");
+            Array::<_, [u8; initial_window::NAME]>::try_from(map)?.set(0, chosen.name(), 0)?;
         }
         Ok(Self {
             ebpf,
@@ -301,6 +321,9 @@ impl TcpStack {
             waking: Waking::default(),
             immediate: None,
             slow_starts: Vec::new(),
+            initial_window,
+            anew: BTreeSet::new(),
+            on_new_path: BTreeMap::new(),
             kicked: BTreeMap::new(),
             asked: BTreeSet::new(),
             forgotten: BTreeMap::new(),
@@ -348,7 +371,11 @@ impl TcpStack {
     /// # Errors
     /// When raw packets can no longer be sent, or peers no longer asked.
     pub fn flush(&mut self) -> Result<(), StackError> {
-        self.start_slowly()?;
+        let slow_starts = std::mem::take(&mut self.slow_starts);
+        self.change(START_SLOWLY, &slow_starts)?;
+        self.counters.slow_starts += slow_starts.len() as u64;
+        let anew = Vec::from_iter(std::mem::take(&mut self.anew));
+        self.change(START_ANEW, &anew)?;
         self.prepare_requests()?;
         for id in std::mem::take(&mut self.kicks) {
             if let Some(known) = self.known.get(&id).copied() {
@@ -372,7 +399,8 @@ impl TcpStack {
                 self.lower_path_mtu(id, known, &mut of_routes)?;
             }
         }
-        Ok(())
+        // Sending again has set a threshold.
+        self.change(START_ANEW, &anew)
     }
 
     /// Has the acknowledgements that wake peers bear the option.
@@ -391,20 +419,19 @@ impl TcpStack {
         Ok(immediate.ask(&cookies).map_err(Box::new)?)
     }
 
-    /// Has connections keep the small window of their timeout.
-    fn start_slowly(&mut self) -> Result<(), StackError> {
-        let cookies = std::mem::take(&mut self.slow_starts);
+    /// One pass of a program that changes connections of these cookies: [`START_SLOWLY`] has them keep the small window of
+    /// their timeout, [`START_ANEW`] has them go back to the initial window.
+    fn change(&mut self, program: &str, cookies: &[u64]) -> Result<(), StackError> {
         if cookies.is_empty() {
             return Ok(());
         }
-        for cookie in &cookies {
+        for cookie in cookies {
             self.wanted()?.insert(cookie, 1, 0)?;
         }
-        self.pass(START_SLOWLY)?;
-        for cookie in &cookies {
+        self.pass(program)?;
+        for cookie in cookies {
             self.wanted()?.remove(cookie)?;
         }
-        self.counters.slow_starts += cookies.len() as u64;
         Ok(())
     }
 
@@ -619,6 +646,8 @@ impl EndpointControl for TcpStack {
         }
         let known = &self.known;
         self.kicked.retain(|id, _| known.contains_key(id));
+        self.on_new_path
+            .retain(|id, snd_una| known.get(id).is_some_and(|one| one.snd_una == *snd_una));
         self.told.retain(|id, _| known.contains_key(id));
         self.asked.retain(|id| known.contains_key(id));
         self.forgotten
@@ -658,6 +687,9 @@ impl EndpointControl for TcpStack {
             self.forgotten.remove(&id);
             self.left.remove(&id);
             self.stopped.push(id);
+            if self.on_new_path.remove(&id).is_some() {
+                self.anew.insert(known.cookie);
+            }
             return Ok(Outcome::Done);
         }
         if known.has_sack {
@@ -750,8 +782,14 @@ impl EndpointControl for TcpStack {
         Ok(Outcome::Done)
     }
 
-    fn slow_start(&mut self, _now: Instant, _id: ConnectionId) -> Result<Outcome, ControlError> {
-        Err(ControlError::NotSupported(Action::SlowStart))
+    fn slow_start(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        if self.initial_window.is_none() {
+            return Err(ControlError::NotSupported(Action::SlowStart));
+        }
+        let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
+        self.anew.insert(known.cookie);
+        self.on_new_path.insert(id, known.snd_una);
+        Ok(Outcome::Done)
     }
 
     fn set_user_timeout(

@@ -8,7 +8,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
 use outlast_linux::monitor::Change;
 use outlast_linux::netlink::InterfaceIndex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 /// Interfaces that are watched at once; further ones are not.
@@ -33,6 +33,8 @@ pub(super) struct News {
     pub(super) by: Indicator,
     /// What has become of it.
     pub(super) what: What,
+    /// It is back, and packets take another path: the address or the router is another.
+    pub(super) is_path_new: bool,
 }
 
 /// What has become of a link.
@@ -84,6 +86,8 @@ struct Interface {
     since: Instant,
     /// Neighbours that were told to be away.
     absent_since: BTreeMap<IpAddr, Instant>,
+    /// As they were when the link was up last.
+    addresses: BTreeSet<IpAddr>,
     awaited: Awaited,
 }
 
@@ -235,6 +239,7 @@ impl Interfaces {
                     peer: None,
                     by: Indicator::Suspension,
                     what: interface.back(None, Some(slept)),
+                    is_path_new: false,
                 };
                 push(&mut self.news, news);
             }
@@ -354,6 +359,7 @@ impl Interfaces {
             by: Indicator::Assumed,
             since: now,
             absent_since: BTreeMap::new(),
+            addresses: BTreeSet::new(),
             awaited: Awaited::default(),
         };
         self.all.insert(name.to_owned(), interface);
@@ -369,6 +375,7 @@ impl Interface {
     /// Tells what the indicators say.
     fn take_indications(&mut self, now: Instant, name: &str, news: &mut VecDeque<News>) {
         while let Some(indication) = self.indicators.poll_indication() {
+            let mut is_path_new = false;
             let (link, by, what) = match indication {
                 Indication::Changed(LinkEvent {
                     link,
@@ -382,9 +389,13 @@ impl Interface {
                     link, indicator, ..
                 }) => {
                     let away = self.regain(now, link.peer, indicator);
+                    is_path_new = self.has_moved();
                     (link, indicator, self.back(link.peer, away))
                 }
-                Indication::Returned(link, by) => (link, by, self.back(link.peer, None)),
+                Indication::Returned(link, by) => {
+                    is_path_new = by == Indicator::Route;
+                    (link, by, self.back(link.peer, None))
+                }
             };
             // Of a link that is away altogether no neighbour is back.
             let is_hidden = link.peer.is_some() && self.state == LinkState::Down;
@@ -402,9 +413,21 @@ impl Interface {
                 peer: link.peer,
                 by,
                 what,
+                is_path_new,
             };
             push(news, one);
         }
+        let addresses = self.indicators.addresses();
+        if self.state == LinkState::Up && addresses.count() > 0 {
+            self.addresses = self.indicators.addresses().collect();
+        }
+    }
+
+    /// Whether the link has other addresses than when it was up last.
+    fn has_moved(&self) -> bool {
+        let is_known = |address: IpAddr| self.addresses.contains(&address);
+        let count = self.indicators.addresses().count();
+        !self.addresses.is_empty() && count > 0 && !self.indicators.addresses().any(is_known)
     }
 
     /// What is back has to be there.

@@ -85,6 +85,11 @@ pub(super) fn exposition(status: &HostStatus, tally: &Tally, reloads: &Reloads) 
         "Connections that wait to be made to retransmit, or whose progress is looked at",
         ConstGauge::new(status.pending as f64),
     );
+    registry.register(
+        "host_silent_peers",
+        "Silent peers whose next packet counts as the return of a link",
+        ConstGauge::new(status.silent_peers as f64),
+    );
     for (name, help, count) in status.counters.each() {
         registry.register(name, help, ConstCounter::new(count));
     }
@@ -140,6 +145,7 @@ mod tests {
                 away: Some(Duration::from_millis(14_250)),
                 leads_on: true,
             },
+            is_path_new: false,
         });
         let text = exposition(&sample(), &tally, &Reloads::new());
         let table = crate::metrics::tests::table_of(&text);

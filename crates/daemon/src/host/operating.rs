@@ -81,6 +81,8 @@ impl Daemon {
                 interfaces: self.interfaces.views().collect(),
                 returns: &self.returns,
                 pending: self.host.waiting().len(),
+                silent_peers: self.silent_peers.count(),
+                damped: self.damped(now),
                 agent: self.host.counters(),
                 stack: self.stack.counters(),
                 immediate: immediate::counters(&self.stack),
@@ -138,6 +140,11 @@ impl Daemon {
             }
         }
         self.host.set_limits(now, host_limits(&next));
+        if self.settings.damping != next.damping {
+            let damping = next.damping.config();
+            self.host.set_damping(now, damping, &mut self.stack);
+        }
+        self.host.set_forces_slow_start(next.slow_start_on_new_path);
         self.host.set_mechanism(next.mechanism.mechanism());
         if self.settings.interfaces != next.interfaces {
             self.interfaces.choose(next.interfaces.clone());

@@ -1,5 +1,6 @@
 //! The table `[host]` of the configuration file.
 
+use super::damping::Damping;
 use super::user_timeout::UserTimeout;
 use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
@@ -66,6 +67,10 @@ pub(super) struct Settings {
     /// Whether peers that run the agent are asked to, and their requests heard; `None`: where the kernel
     /// allows it.
     pub(super) immediate_retransmission: Option<bool>,
+    /// Whether connections that were away for less than their timeouts start slowly where the path is new.
+    pub(super) slow_start_on_new_path: bool,
+    /// How indicators that flap are damped.
+    pub(super) damping: Damping,
     /// The User Timeout Option; `None`: it is not sent.
     pub(super) user_timeout: Option<UserTimeout>,
     /// Where the daemon listens for `outlast status`; `None`: at the usual place.
@@ -84,6 +89,8 @@ impl Default for Settings {
             burst: limits.burst,
             wakes_peers: false,
             immediate_retransmission: None,
+            slow_start_on_new_path: true,
+            damping: Damping::default(),
             user_timeout: None,
             control: None,
             metrics: None,
@@ -130,6 +137,11 @@ impl Settings {
                 "immediate_retransmission",
                 self.immediate_retransmission != next.immediate_retransmission,
             ),
+            (
+                "slow_start_on_new_path",
+                self.slow_start_on_new_path != next.slow_start_on_new_path,
+            ),
+            ("damping", self.damping != next.damping),
             ("metrics", self.metrics != next.metrics),
             ("user_timeout", self.user_timeout != next.user_timeout),
         ];
@@ -156,7 +168,8 @@ impl Settings {
                     .into(),
             );
         }
-        self.user_timeout.as_ref().and_then(UserTimeout::problem)
+        let of_option = self.user_timeout.as_ref().and_then(UserTimeout::problem);
+        of_option.or_else(|| self.damping.problem())
     }
 }
 
@@ -210,11 +223,15 @@ mod tests {
             "burst = 0",
             "interfaces = [\"\"]",
             "mechanism = \"m-tcp\"\nwakes_peers = true",
+            "damping = { reuse = 4000 }",
+            "damping = { cut_off = 1500 }",
         ] {
             assert!(problem(&format!("[host]\n{text}")).is_some(), "{text}");
         }
         for text in [
             "mechanism = \"hold\"",
+            "damping = { half_life = \"1 ms\" }",
+            "damping = { cut_off = 0 }",
             "metrics = \"nowhere\"",
             "metrics = \"unix:/run/outlast/host.sock\"",
         ] {

@@ -9,7 +9,7 @@ pub(super) use user_timeout::UserTimeoutCounts;
 use super::interfaces::View;
 use super::returns::{Return, Returns};
 use crate::status::text::{push_line, several, time};
-use crate::status::{indicator, state};
+use crate::status::{Damped, indicator, state};
 use outlast_base::time::Instant;
 use outlast_gateway::link::Indicator;
 use outlast_host::Counters;
@@ -45,6 +45,12 @@ pub struct HostStatus {
     pub(super) returns: Vec<Returned>,
     /// Connections that wait to be made to retransmit, or whose progress is looked at.
     pub(super) pending: u64,
+    /// Silent peers whose next packet counts as the return of a link.
+    #[serde(default)]
+    pub(super) silent_peers: u64,
+    /// Links whose indicators flap, by the names of their interfaces.
+    #[serde(default)]
+    pub(super) damped: Vec<DampedLink>,
     pub(super) counters: Counts,
     /// The Immediate Retransmission Option; absent if it is not in use.
     #[serde(default)]
@@ -90,12 +96,24 @@ pub(super) struct Returned {
     pub(super) stalled: Option<u32>,
 }
 
+/// A link whose indicators flap.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(super) struct DampedLink {
+    pub(super) interface: String,
+    #[serde(flatten)]
+    pub(super) link: Damped,
+}
+
 /// Counts since the daemon began.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub(super) struct Counts {
     /// Returns of links.
     pub(super) returns: u64,
+    /// Returns that came late as their links flapped.
+    pub(super) link_ups_delayed: u64,
+    /// Losses and returns of links that were not believed as they flapped.
+    pub(super) link_changes_ignored: u64,
     /// Passes over the connections because of a return.
     pub(super) passes: u64,
     /// Returns that waited because of a pass shortly before, or were taken for one with it.
@@ -106,6 +124,8 @@ pub(super) struct Counts {
     pub(super) retries: u64,
     /// Peers that were told to send again what they have in flight.
     pub(super) peers_woken: u64,
+    /// Peers that had fallen silent while connections waited for them.
+    pub(super) peers_silent: u64,
     /// Acknowledgements that told peers of a return.
     pub(super) marked_acks: u64,
     /// Connections left to their timers because too many waited.
@@ -124,6 +144,8 @@ pub(super) struct Counts {
     pub(super) path_mtus_lowered: u64,
     /// Connections that start slowly, whatever they think of their timeout.
     pub(super) slow_starts: u64,
+    /// Connections that went back to the initial window, as their path was new.
+    pub(super) forced_slow_starts: u64,
     /// Connections that duplicate acknowledgements in their peers' names made retransmit fast.
     pub(super) fast_retransmits: u64,
     /// Duplicate acknowledgements sent to peers.
@@ -144,6 +166,8 @@ pub(super) struct About<'a> {
     pub(super) interfaces: Vec<View>,
     pub(super) returns: &'a Returns,
     pub(super) pending: usize,
+    pub(super) silent_peers: usize,
+    pub(super) damped: Vec<DampedLink>,
     pub(super) agent: &'a Counters,
     pub(super) stack: &'a StackCounters,
     pub(super) immediate: Option<ImmediateCounters>,
@@ -165,6 +189,8 @@ impl HostStatus {
             interfaces: interfaces.map(|view| Interface::of(now, view)).collect(),
             returns: returns.map(|one| Returned::of(now, one)).collect(),
             pending: about.pending as u64,
+            silent_peers: about.silent_peers as u64,
+            damped: about.damped.clone(),
             counters: Counts::of(about.agent, about.stack),
             immediate_retransmission: about
                 .immediate
@@ -201,10 +227,19 @@ impl HostStatus {
         if let Some(more @ 1..) = self.interfaces.len().checked_sub(SHOWN) {
             line("", &format!("and {more} more, which --json shows"));
         }
+        for DampedLink { interface, link } in self.damped.iter().take(SHOWN) {
+            line("damped", &format!("{interface}: {}", link.to_text()));
+        }
+        if let Some(more @ 1..) = self.damped.len().checked_sub(SHOWN) {
+            line("", &format!("and {more} more, which --json shows"));
+        }
         for returned in self.returns.iter().take(RETURNS) {
             line("returned", &returned.to_text());
         }
         line("waiting", &several(self.pending, "connection"));
+        if self.silent_peers > 0 {
+            line("silent", &several(self.silent_peers, "peer"));
+        }
         line("counted", &self.counters.to_text());
         if let Some(counts) = self.immediate_retransmission {
             line("requests", &counts.to_text());
@@ -294,11 +329,14 @@ impl Counts {
         // All of them: who adds one is told here that it is to be shown.
         let Counters {
             restored,
+            link_ups_delayed,
+            link_changes_ignored,
             passes,
             passes_delayed,
             retransmissions,
             retries,
             peers_woken,
+            peers_silent,
             // The stack knows which of them the kernel took.
             marked_acks: _,
             // The kernel is not frozen from outside.
@@ -307,8 +345,7 @@ impl Counts {
             // They are shown with the option.
             requests: _,
             requests_refused: _,
-            // The stack has slow starts of its own.
-            slow_starts: _,
+            slow_starts: forced_slow_starts,
             connections_left_out,
             links_refused,
             errors,
@@ -325,11 +362,14 @@ impl Counts {
         } = *stack;
         Self {
             returns: restored,
+            link_ups_delayed,
+            link_changes_ignored,
             passes,
             passes_delayed,
             retransmissions,
             retries,
             peers_woken,
+            peers_silent,
             marked_acks,
             connections_left_out,
             links_refused,
@@ -339,6 +379,7 @@ impl Counts {
             icmp_errors_refused,
             path_mtus_lowered,
             slow_starts,
+            forced_slow_starts,
             fast_retransmits,
             duplicate_acks,
         }
@@ -376,9 +417,19 @@ impl Counts {
         self.of_agent().into_iter().chain(self.of_stack())
     }
 
-    fn of_agent(&self) -> [Count; 10] {
+    fn of_agent(&self) -> [Count; 14] {
         [
             ("host_returns", "Returns of links", self.returns),
+            (
+                "host_link_ups_delayed",
+                "Returns that came late as their links flapped",
+                self.link_ups_delayed,
+            ),
+            (
+                "host_link_changes_ignored",
+                "Losses and returns of links that were not believed as they flapped",
+                self.link_changes_ignored,
+            ),
             (
                 "host_passes",
                 "Passes over the connections because of a return",
@@ -405,9 +456,19 @@ impl Counts {
                 self.peers_woken,
             ),
             (
+                "host_peers_silent",
+                "Times that a peer had fallen silent while a connection waited for it",
+                self.peers_silent,
+            ),
+            (
                 "host_marked_acks",
                 "Acknowledgements marked as a reconnection, with m-tcp",
                 self.marked_acks,
+            ),
+            (
+                "host_forced_slow_starts",
+                "Connections that went back to the initial window, as their path was new",
+                self.forced_slow_starts,
             ),
             (
                 "host_connections_left_out",

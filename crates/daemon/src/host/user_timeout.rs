@@ -259,7 +259,10 @@ impl UserTimeout {
     }
 }
 
-fn duration<'de, D: Deserializer<'de>>(key: &Key, value: D) -> Result<Duration, D::Error> {
+pub(super) fn duration<'de, D: Deserializer<'de>>(
+    key: &Key,
+    value: D,
+) -> Result<Duration, D::Error> {
     let text = String::deserialize(value)?;
     let (least, most) = key.kind.bounds().unwrap_or((0, u64::MAX));
     let nanos = key.kind.quantity(&text);
@@ -286,7 +289,7 @@ fn at_most<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
     duration(&AT_MOST, value)
 }
 
-fn count<'de, D: Deserializer<'de>>(key: &Key, value: D) -> Result<usize, D::Error> {
+pub(super) fn count<'de, D: Deserializer<'de>>(key: &Key, value: D) -> Result<usize, D::Error> {
     let number = u64::deserialize(value)?;
     let (least, most) = key.kind.bounds().unwrap_or((0, u64::MAX));
     let number = Some(number).filter(|number| (least..=most).contains(number));

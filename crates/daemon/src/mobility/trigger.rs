@@ -21,7 +21,8 @@ impl Trigger {
         match TcpStack::open(0) {
             Ok(stack) => {
                 let config = HostConfig {
-                    // The kernel offers neither to an agent.
+                    // Peers hear of the move by the registration; what a slow start after each move would cost is not
+                    // measured.
                     wakes_peer: false,
                     forces_slow_start: false,
                     ..HostConfig::new(Mechanism::RetransmissionTrigger)

@@ -32,7 +32,12 @@ fn every_key_is_in_the_page() {
 
 #[test]
 fn every_key_of_the_user_timeout_is_in_the_host_s_page() {
-    for section in [&crate::host::USER_TIMEOUT, &crate::host::RULES] {
+    let sections = [
+        &crate::host::DAMPING,
+        &crate::host::USER_TIMEOUT,
+        &crate::host::RULES,
+    ];
+    for section in sections {
         let part = format!("keys: {}", section.name);
         page::assert_part("docs/host.md", &part, &table(section));
     }

@@ -291,7 +291,7 @@ impl Tables {
 }
 
 impl Damped {
-    fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let Self {
             said,
             told,

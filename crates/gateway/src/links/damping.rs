@@ -88,7 +88,7 @@ pub struct DampedLink {
 
 /// The penalties of all links.
 #[derive(Debug)]
-pub(super) struct Damping {
+pub struct Damping {
     config: DampingConfig,
     dampers: BTreeMap<LinkId, Damper>,
     /// When the next one is due.
@@ -115,8 +115,8 @@ enum Phase {
 
 /// What becomes of something that an indicator says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Ruling {
-    /// The gateway hears of it at once.
+pub enum Ruling {
+    /// It is believed at once.
     Tell,
     /// Up, but not yet.
     Later,
@@ -259,7 +259,9 @@ impl Damper {
 }
 
 impl Damping {
-    pub(super) const fn new(config: DampingConfig) -> Self {
+    /// Nobody has flapped yet.
+    #[must_use]
+    pub const fn new(config: DampingConfig) -> Self {
         Self {
             config,
             dampers: BTreeMap::new(),
@@ -267,12 +269,14 @@ impl Damping {
         }
     }
 
-    pub(super) const fn next(&self) -> Option<Instant> {
+    /// When [`Self::take_due`] is to be called.
+    #[must_use]
+    pub const fn next(&self) -> Option<Instant> {
         self.next
     }
 
     /// What has been said and is not told.
-    pub(super) fn untold(&self) -> impl Iterator<Item = LinkEvent> {
+    pub fn untold(&self) -> impl Iterator<Item = LinkEvent> {
         let untold = self.dampers.iter().filter(|(_, d)| d.told != d.said);
         untold.map(|(link, damper)| LinkEvent {
             link: *link,
@@ -282,7 +286,7 @@ impl Damping {
     }
 
     /// The links whose indicators are not believed at once.
-    pub(super) fn damped(&self, now: Instant) -> impl Iterator<Item = DampedLink> {
+    pub fn damped(&self, now: Instant) -> impl Iterator<Item = DampedLink> {
         let config = self.config;
         self.dampers.iter().filter_map(move |(&link, damper)| {
             let (Phase::Damped { since } | Phase::Distrusted { since }) = damper.phase else {
@@ -305,7 +309,7 @@ impl Damping {
     }
 
     /// What becomes of `event`; `None` if there is no room for its link.
-    pub(super) fn rule(&mut self, now: Instant, event: LinkEvent) -> Option<Ruling> {
+    pub fn rule(&mut self, now: Instant, event: LinkEvent) -> Option<Ruling> {
         let config = self.config;
         let damper = match self.dampers.get_mut(&event.link) {
             Some(damper) => damper,
@@ -327,7 +331,7 @@ impl Damping {
 
     /// Whether somebody is believed who says that a link was away and is back: a return. Each is charged as a change to
     /// down; those that are damped or distrusted are not believed.
-    pub(super) fn rule_return(&mut self, now: Instant, event: LinkEvent) -> Option<Ruling> {
+    pub fn rule_return(&mut self, now: Instant, event: LinkEvent) -> Option<Ruling> {
         let config = self.config;
         let damper = match self.dampers.get_mut(&event.link) {
             Some(damper) => damper,
@@ -359,7 +363,7 @@ impl Damping {
     }
 
     /// A link whose time has come, with what is to be told of it.
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<Option<LinkEvent>> {
+    pub fn take_due(&mut self, now: Instant) -> Option<Option<LinkEvent>> {
         if self.next? > now {
             return None;
         }

@@ -1,6 +1,8 @@
 //! The host agent beside a stack that notes what is done to it.
 
+mod damping;
 mod freezing;
+mod silence;
 mod stack;
 mod trigger;
 mod user_timeout;

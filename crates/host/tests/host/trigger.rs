@@ -82,6 +82,27 @@ fn a_symmetric_indicator_needs_no_duplicate_acknowledgements() {
     assert_eq!(stack.count(Action::DuplicateAcks), 0);
 }
 
+/// Who says so is an explicit notification, which does not tell by itself; and it may be damped.
+#[test]
+fn a_return_by_a_new_path_forces_slow_start() {
+    for is_new in [false, true] {
+        let mut stack = Stack::of(1);
+        stack.connections[0].timeouts = 0;
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        let back = event(LINK, LinkState::Up, Indicator::Notify);
+        if is_new {
+            host.handle_return_by_new_path(at(1_000), back, &mut stack);
+        } else {
+            host.handle_link(at(1_000), back, &mut stack);
+        }
+        assert_eq!(stack.count(Action::SlowStart), usize::from(is_new));
+        // The next return is by the same path.
+        stack.log.clear();
+        host.handle_link(at(9_000), back, &mut stack);
+        assert_eq!(stack.count(Action::SlowStart), 0);
+    }
+}
+
 #[test]
 fn a_short_outage_forces_slow_start_only_on_a_new_path() {
     for (indicator, expected) in [(Indicator::Carrier, 0), (Indicator::Address, 2)] {

@@ -20,12 +20,13 @@ pub(crate) enum Hook {
 }
 
 /// `struct bpf_insn`.
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct Instruction {
-    code: u8,
-    registers: u8,
-    offset: i16,
-    immediate: i32,
+pub(crate) struct Instruction {
+    pub(crate) code: u8,
+    pub(crate) registers: u8,
+    pub(crate) offset: i16,
+    pub(crate) immediate: i32,
 }
 
 /// `union bpf_attr` for `BPF_PROG_LOAD`, up to the last field that is not zero.
@@ -212,7 +213,7 @@ pub(crate) fn attach_tcx(program: BorrowedFd<'_>, index: u32, hook: Hook) -> io:
 }
 
 /// A command that answers with a descriptor.
-fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<OwnedFd> {
+pub(super) fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<OwnedFd> {
     // SAFETY: `attributes` is a prefix of `union bpf_attr` for the command, readable for the
     // length given, and the pointers in it are valid until the call returns. Both commands only
     // read it.

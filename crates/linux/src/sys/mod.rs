@@ -11,6 +11,7 @@ pub(crate) mod map;
 pub(crate) mod peer;
 pub(crate) mod shared;
 pub(crate) mod signal;
+pub(crate) mod struct_ops;
 pub(crate) mod tcp_info;
 pub(crate) mod thread;
 pub(crate) mod tun;

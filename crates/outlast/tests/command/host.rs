@@ -6,11 +6,14 @@ mod answers;
 mod ending;
 mod errors;
 mod fast;
+mod flapping;
 mod idle;
 mod neighbours;
+mod new_path;
 mod operating;
 mod reconnection;
 mod requests;
+mod silence;
 
 use crate::path::skip;
 use crate::support::{Place, again};

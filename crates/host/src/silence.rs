@@ -1,0 +1,153 @@
+//! Peers that have fallen silent: a packet from one of them is an indicator (Schütz and others 2005, section 3.3.1).
+//!
+//! | state of a peer | begins | ends |
+//! |---|---|---|
+//! | suspected | a connection with it has had two timeouts in a row | with the next pass over the connections |
+//! | silent | no connection with it has heard anything for [`QUIET`], and one waits after timeouts | a packet comes from it; or no connection waits any more, as a pass every [`AGAIN`] finds |
+//!
+//! While the agent restarts connections with a peer, for whatever reason, the peer is neither suspected nor silent.
+//!
+//! A peer that is heard on one connection while another one times out is not silent: that one lost data to congestion.
+//!
+//! Left out: packets of a peer that arrive by another interface than the connection's own.
+
+use crate::control::{Connection, ConnectionId};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use core::net::IpAddr;
+use outlast_base::time::{Duration, Instant};
+
+/// A peer that was heard less long ago is not silent.
+pub(crate) const QUIET: Duration = Duration::from_millis(500);
+
+/// After this time it is seen whether a connection still waits for a silent peer.
+pub(crate) const AGAIN: Duration = Duration::from_secs(10);
+
+/// Whether packets of a peer are to be noticed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Watch {
+    /// From now on: it is silent.
+    Begin(IpAddr),
+    /// No longer, until one of its connections times out again.
+    End(IpAddr),
+}
+
+/// The silent peers.
+#[derive(Debug)]
+pub(crate) struct Silence {
+    suspects: BTreeSet<IpAddr>,
+    /// When each was heard last.
+    silent: BTreeMap<IpAddr, Instant>,
+    /// When the silent ones are judged again.
+    again: Instant,
+    watches: VecDeque<Watch>,
+    most: usize,
+}
+
+impl Silence {
+    pub(crate) const fn new(most: usize) -> Self {
+        Self {
+            suspects: BTreeSet::new(),
+            silent: BTreeMap::new(),
+            again: Instant::ZERO,
+            watches: VecDeque::new(),
+            most,
+        }
+    }
+
+    pub(crate) const fn set_most(&mut self, most: usize) {
+        self.most = most;
+    }
+
+    /// A connection with `peer` has timed out twice in a row. Returns whether there is room to look at it.
+    pub(crate) fn suspect(&mut self, peer: IpAddr) -> bool {
+        if self.silent.contains_key(&peer) {
+            return true;
+        }
+        let has_room = self.suspects.len() + self.silent.len() < self.most;
+        if has_room {
+            self.suspects.insert(peer);
+        } else {
+            self.watches.push_back(Watch::End(peer));
+        }
+        has_room
+    }
+
+    /// The connections with `peer` are about to be restarted: its next packet says nothing new.
+    pub(crate) fn forget(&mut self, peer: IpAddr) {
+        let was_suspected = self.suspects.remove(&peer);
+        let was_silent = self.silent.remove(&peer).is_some();
+        if was_suspected || was_silent {
+            self.watches.push_back(Watch::End(peer));
+        }
+    }
+
+    /// A packet has come from `peer`: since when it was silent, if it was.
+    pub(crate) fn hear(&mut self, peer: IpAddr) -> Option<Instant> {
+        self.suspects.remove(&peer);
+        let since = self.silent.remove(&peer);
+        // It is told of again after the next timeout.
+        self.watches.push_back(Watch::End(peer));
+        since
+    }
+
+    /// When [`Self::judge`] is to be called, in a pass that is no earlier than `next_pass`.
+    pub(crate) fn due(&self, next_pass: Instant) -> Option<Instant> {
+        let suspected = (!self.suspects.is_empty()).then_some(next_pass);
+        let silent = (!self.silent.is_empty()).then_some(self.again.max(next_pass));
+        [suspected, silent].into_iter().flatten().min()
+    }
+
+    /// Judges the suspects, and the silent peers, by the connections as they are at `now`. Returns how many are silent
+    /// now and were not before. `is_restarted`: the agent sees to a connection already.
+    #[must_use]
+    pub(crate) fn judge(
+        &mut self,
+        now: Instant,
+        found: &[Connection],
+        is_restarted: impl Fn(ConnectionId) -> bool,
+    ) -> u64 {
+        let mut begun = 0;
+        let mut heard = BTreeMap::<IpAddr, Instant>::new();
+        let mut waited_for = BTreeSet::new();
+        for connection in found {
+            let peer = connection.id.remote.ip();
+            if !self.suspects.contains(&peer) && !self.silent.contains_key(&peer) {
+                continue;
+            }
+            if is_restarted(connection.id) {
+                self.forget(peer);
+                continue;
+            }
+            let last = heard.entry(peer).or_insert(connection.heard_at);
+            *last = connection.heard_at.max(*last);
+            if connection.is_outstanding() && connection.timeouts > 0 {
+                waited_for.insert(peer);
+            }
+        }
+        for peer in core::mem::take(&mut self.suspects) {
+            match heard.get(&peer) {
+                Some(&last) if waited_for.contains(&peer) && now.since(last) >= QUIET => {
+                    self.silent.insert(peer, last);
+                    self.watches.push_back(Watch::Begin(peer));
+                    begun += 1;
+                }
+                _ => self.watches.push_back(Watch::End(peer)),
+            }
+        }
+        let watches = &mut self.watches;
+        self.silent.retain(|peer, _| {
+            let is_waited_for = waited_for.contains(peer);
+            if !is_waited_for {
+                watches.push_back(Watch::End(*peer));
+            }
+            is_waited_for
+        });
+        self.again = now + AGAIN;
+        begun
+    }
+
+    /// Whose packets are to be noticed, or no longer.
+    pub(crate) fn poll_watch(&mut self) -> Option<Watch> {
+        self.watches.pop_front()
+    }
+}

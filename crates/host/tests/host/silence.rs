@@ -1,0 +1,156 @@
+//! A packet from a silent peer is an indicator for all connections with that peer.
+
+use crate::stack::{Stack, connection};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_host::control::Action;
+use outlast_host::{Event, Host, HostConfig, Limits, Mechanism, Reason, Watch};
+use std::net::IpAddr;
+
+const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
+const LINK: LinkId = LinkId {
+    interface: InterfaceId(0),
+    peer: Some(PEER),
+};
+
+fn agent() -> Host {
+    Host::new(
+        Instant::ZERO,
+        HostConfig::new(Mechanism::RetransmissionTrigger),
+    )
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn watches(host: &mut Host) -> Vec<Watch> {
+    std::iter::from_fn(|| host.poll_watch()).collect()
+}
+
+/// Connections that heard their peer last at 1 s.
+fn stack(count: u16) -> Stack {
+    let mut stack = Stack::of(count);
+    for connection in &mut stack.connections {
+        connection.heard_at = at(1_000);
+    }
+    stack
+}
+
+#[test]
+fn a_packet_of_a_silent_peer_restarts_its_connections() {
+    let (mut host, mut stack) = (agent(), stack(2));
+    host.handle_timeouts_of(at(2_000), PEER, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::Begin(PEER)]);
+    assert_eq!(stack.log.len(), 0, "nothing is done while it is silent");
+    host.handle_arrival(at(5_000), LINK, &mut stack);
+    assert_eq!(stack.count(Action::Retransmit), 2);
+    assert_eq!(watches(&mut host), [Watch::End(PEER)]);
+    let Some(Event::Pass { restored, .. }) = host.poll_event() else {
+        panic!("a pass is told");
+    };
+    assert_eq!(restored.by, Indicator::FirstPacket);
+    assert_eq!(restored.outage, Some(Duration::from_secs(4)));
+    // It is heard already.
+    assert_eq!(stack.count(Action::DuplicateAcks), 0);
+    host.handle_arrival(at(5_001), LINK, &mut stack);
+    assert_eq!(host.counters().restored, 1);
+}
+
+#[test]
+fn connections_of_other_peers_are_left_alone() {
+    let (mut host, mut stack) = (agent(), stack(2));
+    let other = IpAddr::from([192, 0, 2, 9]);
+    stack.connections[1].id.remote.set_ip(other);
+    host.handle_timeouts_of(at(2_000), PEER, &mut stack);
+    host.handle_arrival(at(5_000), LINK, &mut stack);
+    let restarted: Vec<_> = stack.log.iter().map(|entry| entry.1.remote.ip()).collect();
+    assert_eq!(restarted, [PEER]);
+}
+
+/// One connection of a peer times out, and another one goes on: that is congestion.
+#[test]
+fn a_peer_that_is_heard_on_another_connection_is_not_silent() {
+    let (mut host, mut stack) = (agent(), stack(2));
+    stack.connections[1].heard_at = at(1_950);
+    stack.connections[1].timeouts = 0;
+    host.handle_timeouts_of(at(2_000), PEER, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::End(PEER)]);
+    host.handle_arrival(at(2_010), LINK, &mut stack);
+    assert_eq!(stack.log.len(), 0);
+    assert_eq!(host.poll_timeout(), None);
+}
+
+/// What is sent again because of a link's return times out like anything else, and its acknowledgement is no news.
+#[test]
+fn while_connections_are_restarted_their_peer_is_not_silent() {
+    let (mut host, mut stack) = (agent(), stack(1));
+    host.handle_timeouts_of(at(2_000), PEER, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::Begin(PEER)]);
+    let back = LinkEvent {
+        link: LinkId::of_interface(InterfaceId(0)),
+        state: LinkState::Up,
+        indicator: Indicator::Notify,
+    };
+    host.handle_link(at(5_000), back, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::End(PEER)]);
+    host.handle_timeouts_of(at(5_030), PEER, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::End(PEER)]);
+    host.handle_arrival(at(5_031), LINK, &mut stack);
+    assert_eq!(host.counters().restored, 1);
+    // All was in vain, and the connection is left to its timer.
+    while let Some((due, _)) = host.poll_timeout() {
+        host.handle_timeout(due, &mut stack);
+    }
+    watches(&mut host);
+    host.handle_timeouts_of(at(9_000), PEER, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::Begin(PEER)]);
+    host.handle_arrival(at(9_500), LINK, &mut stack);
+    assert_eq!(host.counters().restored, 2);
+}
+
+#[test]
+fn a_silent_peer_is_forgotten_with_its_last_connection() {
+    let (mut host, mut stack) = (agent(), stack(1));
+    host.handle_timeouts_of(at(2_000), PEER, &mut stack);
+    let due = host.poll_timeout();
+    assert_eq!(due, Some((at(12_000), Reason::Silence)));
+    host.handle_timeout(at(12_000), &mut stack);
+    assert_eq!(watches(&mut host), [Watch::Begin(PEER)]);
+    stack.connections.clear();
+    host.handle_timeout(at(22_000), &mut stack);
+    assert_eq!(watches(&mut host), [Watch::End(PEER)]);
+    assert_eq!(host.poll_timeout(), None);
+}
+
+#[test]
+fn thousands_of_peers_that_fall_silent_at_once_cost_few_passes() {
+    let count = 2_000;
+    let mut stack = Stack::default();
+    let mut host = agent();
+    host.set_limits(
+        at(0),
+        Limits {
+            links: 1_000,
+            ..Limits::default()
+        },
+    );
+    let peer = |number: u16| IpAddr::from([10, 0, (number >> 8) as u8, number as u8]);
+    for number in 0..count {
+        let mut one = connection(number, 0);
+        one.id.remote.set_ip(peer(number));
+        stack.connections.push(one);
+    }
+    for number in 0..count {
+        host.handle_timeouts_of(at(2_000), peer(number), &mut stack);
+    }
+    while let Some((due, _)) = host.poll_timeout().filter(|(due, _)| *due < at(3_000)) {
+        host.handle_timeout(due, &mut stack);
+    }
+    assert!(stack.lists <= 3, "{}", stack.lists);
+    assert_eq!(host.counters().peers_silent, 1_000);
+    assert_eq!(host.counters().links_refused, 1_000);
+    let ended = watches(&mut host);
+    let ended = ended.iter().filter(|watch| matches!(watch, Watch::End(_)));
+    assert_eq!(ended.count(), 1_000);
+}

@@ -1,0 +1,229 @@
+//! Peers that have fallen silent, and the first packet that comes from one of them (`bpf/silence.bpf.c`).
+//!
+//! | program | runs at | tells |
+//! |---|---|---|
+//! | `note_timeout` | each retransmission | a connection has had its second timeout in a row |
+//! | `note_packet` | each packet of an open connection, while a silent peer is [watched](Silence::watch) | its peer is heard again |
+//!
+//! Both are attached to tracepoints of the kernel (`tcp_retransmit_skb`, `tcp_probe`), which cost nothing while
+//! nobody is attached. A peer is told of once, until it is heard or [forgotten](Silence::forget). Events that find no
+//! room are lost; the next timeout or packet tells again.
+//!
+//! What breaks it: a peer that is heard by another protocol than TCP, or whose only packets belong to the
+//! handshake of a new connection.
+
+use aya::maps::{Array, HashMap, MapData, MapError, RingBuf};
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
+use rustix::fd::{AsFd, BorrowedFd};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::causes;
+use crate::sys::cookie;
+
+static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/silence.bpf.o");
+
+const NOTE_TIMEOUT: &str = "note_timeout";
+const NOTE_PACKET: &str = "note_packet";
+
+const PEERS: &str = "peers";
+const NAMESPACES: &str = "namespaces";
+const EVENTS: &str = "events";
+
+/// Why silent peers cannot be noticed here.
+#[derive(Debug, thiserror::Error)]
+pub enum SilenceError {
+    /// The kernel does not describe its types.
+    #[error("the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)")]
+    Types(#[from] BtfError),
+    /// The kernel does not take the object.
+    #[error("cannot load the programs that notice silent peers")]
+    Object(#[from] EbpfError),
+    /// The kernel does not take a program, or does not let it be attached.
+    #[error("cannot load or attach a program that notices silent peers")]
+    Program(#[from] ProgramError),
+    /// The kernel does not let a map be read or written.
+    #[error("cannot reach the maps of the programs that notice silent peers")]
+    Map(#[from] MapError),
+    /// The kernel does not say in which network namespace this is.
+    #[error("the kernel does not tell the network namespace")]
+    Namespace(#[source] io::Error),
+}
+
+impl SilenceError {
+    /// The error with its causes, in one line, without what the verifier has to say at length.
+    #[must_use]
+    pub fn with_causes(&self) -> String {
+        causes::in_one_line(self)
+    }
+}
+
+/// What the programs tell of a peer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PeerEvent {
+    /// One of its connections has had two timeouts in a row or more.
+    TimedOut(IpAddr),
+    /// A packet has come from it, by the interface of that number.
+    Heard(IpAddr, u32),
+}
+
+/// The programs. They end when this is dropped.
+pub struct Silence {
+    ebpf: Ebpf,
+    events: RingBuf<MapData>,
+    /// Where the program of packets is attached, if it is.
+    watching: Option<BtfTracePointLinkId>,
+}
+
+impl Silence {
+    /// Loads the programs for the sockets of the calling thread's network namespace, and has timeouts noticed. What
+    /// follows needs `CAP_NET_ADMIN` only.
+    ///
+    /// # Errors
+    /// Without root, or on a kernel before 5.8 or without BTF.
+    pub fn begin() -> Result<Self, SilenceError> {
+        let types = Btf::from_sys_fs()?;
+        let mut ebpf = EbpfLoader::new().btf(Some(&types)).load(OBJECT)?;
+        let namespace = cookie::of_network_namespace().map_err(SilenceError::Namespace)?;
+        let map = ebpf.map_mut(NAMESPACES).expect("the object has it");
+        Array::<_, u64>::try_from(map)?.set(0, namespace, 0)?;
+        program(&mut ebpf, NOTE_PACKET)?.load("tcp_probe", &types)?;
+        let timeouts = program(&mut ebpf, NOTE_TIMEOUT)?;
+        timeouts.load("tcp_retransmit_skb", &types)?;
+        timeouts.attach()?;
+        let events = ebpf.take_map(EVENTS).expect("the object has it");
+        Ok(Self {
+            events: RingBuf::try_from(events)?,
+            ebpf,
+            watching: None,
+        })
+    }
+
+    /// Has packets of silent peers noticed from now on, or no longer.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn watch(&mut self, is_wanted: bool) -> Result<(), SilenceError> {
+        match (is_wanted, self.watching.take()) {
+            (true, None) => self.watching = Some(program(&mut self.ebpf, NOTE_PACKET)?.attach()?),
+            (false, Some(link)) => program(&mut self.ebpf, NOTE_PACKET)?.detach(link)?,
+            (_, as_before) => self.watching = as_before,
+        }
+        Ok(())
+    }
+
+    /// Has the next timeout of a connection with `peer` told again.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn forget(&mut self, peer: IpAddr) -> Result<(), SilenceError> {
+        let map = self.ebpf.map_mut(PEERS).expect("the object has it");
+        let mut peers: HashMap<_, [u8; 16], u8> = HashMap::try_from(map)?;
+        match peers.remove(&octets(peer)) {
+            // It was heard meanwhile, or others have taken its room.
+            Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
+            Err(MapError::SyscallError(error))
+                if error.io_error.raw_os_error() == Some(libc::ENOENT) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The next thing that is told of a peer. The descriptor is readable while there is one.
+    pub fn poll_event(&mut self) -> Option<PeerEvent> {
+        loop {
+            let item = self.events.next()?;
+            if let Some(event) = event(&item) {
+                return Some(event);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Silence")
+            .field("watching", &self.watching)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AsFd for Silence {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+}
+
+fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut BtfTracePoint, ProgramError> {
+    ebpf.program_mut(name)
+        .expect("the object has it")
+        .try_into()
+}
+
+/// An address as the programs have it: one of IPv4 as IPv6 writes it.
+fn octets(peer: IpAddr) -> [u8; 16] {
+    match peer {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+/// What a `struct event` tells; `None` for one that is none.
+fn event(bytes: &[u8]) -> Option<PeerEvent> {
+    let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let octets: [u8; 16] = bytes.get(..16)?.try_into().ok()?;
+    let peer = Ipv6Addr::from(octets).to_canonical();
+    match word(16)? {
+        1 => Some(PeerEvent::TimedOut(peer)),
+        2 => Some(PeerEvent::Heard(peer, word(20)?)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_names_its_peer() {
+        let peer = IpAddr::from([198, 51, 100, 7]);
+        let mut bytes = [0; 24];
+        bytes[..16].copy_from_slice(&octets(peer));
+        assert_eq!(event(&bytes), None);
+        bytes[16..20].copy_from_slice(&1_u32.to_ne_bytes());
+        bytes[20..].copy_from_slice(&3_u32.to_ne_bytes());
+        assert_eq!(event(&bytes), Some(PeerEvent::TimedOut(peer)));
+        bytes[16..20].copy_from_slice(&2_u32.to_ne_bytes());
+        assert_eq!(event(&bytes), Some(PeerEvent::Heard(peer, 3)));
+        assert_eq!(event(&bytes[..20]), None);
+    }
+
+    #[test]
+    fn the_kernel_takes_the_programs() {
+        let Some(namespace) = crate::testing::fresh_namespace() else {
+            return;
+        };
+        let begun = || -> Result<_, SilenceError> {
+            let mut silence = Silence::begin()?;
+            for is_wanted in [true, true, false, false, true] {
+                silence.watch(is_wanted)?;
+            }
+            silence.forget(IpAddr::from([192, 0, 2, 1]))?;
+            Ok(silence.poll_event())
+        };
+        match namespace.run(begun).expect("enter") {
+            Ok(event) => assert_eq!(event, None),
+            Err(SilenceError::Program(ProgramError::LoadError { io_error, .. }))
+                if io_error.raw_os_error() != Some(libc::EPERM) =>
+            {
+                panic!("{io_error}")
+            }
+            Err(error) => outlast_skip::skip(error.with_causes()),
+        }
+    }
+}
