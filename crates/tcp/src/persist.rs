@@ -65,6 +65,7 @@ impl Endpoint {
         } else if self.snd.snd_wnd > 0 && self.persist.holds {
             self.persist = Probing::default();
             self.timers.xmit = None;
+            self.cut_outstanding_anew();
             self.retransmit_lost(now);
         }
     }

@@ -5,7 +5,7 @@
 //! marked acknowledgement.
 
 use crate::gateway_matrix::cells::{Cell, DataPath, Stack};
-use crate::gateway_matrix::trial::Arrangement;
+use crate::gateway_matrix::trial::{Arrangement, Observed};
 use crate::gateway_matrix::{Duty, five_seconds, middle, trial};
 use crate::supervisor_matrix::{
     LOOK_S, PROGRAMS, ends, is_intact, never_is_late, share_of_cells, time,
@@ -191,6 +191,12 @@ fn table(cells: &[Cell], runs: &Runs) -> Table {
     table
 }
 
+/// Whether the mobile's half has told of its return.
+fn has_marked(run: &Record) -> bool {
+    let observed = run.observed::<Observed>();
+    observed.and_then(|observed| observed.marked_acks) > Some(0)
+}
+
 /// The medians of a cell without the half and with it.
 fn medians(cell: &Cell, runs: &Runs, value: fn(&Record) -> Option<f64>) -> Option<(f64, f64)> {
     let [without, with] = BOTH.map(|half| middle(runs_of(runs, cell, half).iter(), value));
@@ -211,8 +217,11 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
         let (without, with) = medians(cell, runs, five_seconds)?;
         Some(with >= without - ALIKE)
     });
+    let with_half = cells.iter().flat_map(|cell| runs_of(runs, cell, true));
     vec![
         own("Every transfer ends and is intact.").judge(share(runs.all(), is_intact)),
+        own("With the mobile's half at least one acknowledgement is marked (share of runs).")
+            .judge(share(with_half, has_marked)),
         own("With the mobile's half the next byte is read at most 10 ms later than without (share of cells, medians).")
             .judge(no_later),
         own(

@@ -9,7 +9,8 @@ use crate::checksum::{Sum, pseudo_header};
 use crate::ip::Protocol;
 use crate::packet::{Body, Captured};
 use crate::parse::payload_at;
-use crate::{Packet, SeqNumber, TcpFlags, tcp};
+use crate::tcp::TcpOptions;
+use crate::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader, tcp};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
@@ -61,6 +62,77 @@ struct First {
     next_seq: SeqNumber,
     /// Joined, no other segment follows.
     is_closed: bool,
+}
+
+impl Packet {
+    /// This TCP segment and `next`, which follows it, in one segment with the header of `next`.
+    ///
+    /// `None` unless both have payload and right checksums, `next` begins where this one ends, and their headers differ
+    /// in numbers, window and timestamps only: no flags but ACK and PSH, no options but timestamps.
+    #[must_use]
+    pub fn joined_with(&self, next: &Self) -> Option<Self> {
+        let (first, second) = (self.tcp()?, next.tcp()?);
+        let follows = first.seq + self.header.payload_len == second.seq
+            && (first.source_port, first.destination_port)
+                == (second.source_port, second.destination_port)
+            && [self, next].into_iter().all(is_plain_data)
+            && next.header.ip
+                == IpHeader {
+                    identification: next.header.ip.identification,
+                    ..self.header.ip
+                };
+        if !follows {
+            return None;
+        }
+        let tcp = TcpHeader {
+            seq: first.seq,
+            flags: first.flags | second.flags,
+            ..second.clone()
+        };
+        match (&self.body, &next.body) {
+            (Body::Captured(_), Body::Captured(_)) => {
+                let payload = [self.payload()?, next.payload()?].concat();
+                Some(Self::tcp_segment(next.header.ip, tcp, &payload))
+            }
+            (Body::Modelled(one), Body::Modelled(other)) => {
+                let payload_len = self.header.payload_len;
+                let follows = *other
+                    == ModelledPayload {
+                        offset: one.offset + u64::from(payload_len),
+                        ..*one
+                    };
+                let payload_len = payload_len + next.header.payload_len;
+                follows.then(|| Self::modelled_tcp(next.header.ip, tcp, *one, payload_len))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether the packet is a TCP segment with payload, right checksums and headers without anything that belongs to it
+/// alone.
+fn is_plain_data(packet: &Packet) -> bool {
+    let Some(tcp) = packet.tcp() else {
+        return false;
+    };
+    let ip_len = match packet.header.ip.source {
+        IpAddr::V4(_) => IPV4_HEADER,
+        IpAddr::V6(_) => IPV6_HEADER,
+    };
+    let alone = TcpOptions {
+        timestamps: tcp.options.timestamps,
+        ..TcpOptions::default()
+    };
+    let header_len = ip_len + tcp::HEADER_LEN + alone.emitted_len();
+    let is_protected = matches!(&packet.body, Body::Captured(captured) if captured.authenticated);
+    packet.header.payload_len > 0
+        && (tcp.flags == TcpFlags::ACK || tcp.flags == TcpFlags::ACK | TcpFlags::PSH)
+        && tcp.options == alone
+        // There are no options that are not read, nor extension headers.
+        && packet.header.total_len as usize == header_len + packet.header.payload_len as usize
+        && !is_protected
+        && !packet.has_partial_checksum()
+        && packet.checksums_ok()
 }
 
 impl Joiner {
@@ -464,6 +536,55 @@ mod tests {
         let all = joined(cut.iter().cloned().chain([cut[0].clone()]));
         assert_eq!(all.len(), 2);
         assert!(all.iter().all(|(bytes, _)| bytes.len() <= MAX_LEN));
+    }
+
+    #[test]
+    fn two_segments_become_one_with_the_header_of_the_second() {
+        for [source, destination] in [V4, V6] {
+            let long = whole(source, destination, 1_500, TcpFlags::ACK | TcpFlags::PSH);
+            let cut = segments(&long, 1_000).expect("TCP");
+            let one = cut[0].joined_with(&cut[1]).expect("they follow each other");
+            assert_eq!(one.tcp(), long.tcp());
+            assert_eq!(one.payload(), long.payload());
+            assert!(one.checksums_ok());
+            assert_eq!(cut[1].joined_with(&cut[0]), None);
+            assert_eq!(cut[0].joined_with(&cut[0]), None);
+        }
+        let [source, destination] = V4;
+        let modelled = |offset: u32| {
+            let header = TcpHeader {
+                seq: SeqNumber(offset),
+                flags: TcpFlags::ACK,
+                ..TcpHeader::default()
+            };
+            let payload = ModelledPayload {
+                stream: 3,
+                offset: offset.into(),
+            };
+            Packet::modelled_tcp(IpHeader::new(source, destination), header, payload, 10)
+        };
+        let one = modelled(5).joined_with(&modelled(15)).expect("they follow");
+        assert_eq!(one.header().payload_len, 20);
+        assert_eq!(one.modelled(), modelled(5).modelled());
+        assert_eq!(modelled(5).joined_with(&modelled(16)), None);
+    }
+
+    #[test]
+    fn what_belongs_to_one_segment_alone_is_not_joined() {
+        let [source, destination] = V4;
+        let cut = segments(&whole(source, destination, 2_800, TcpFlags::ACK), 1_400).expect("TCP");
+        let change = |flags| {
+            let mut edit = cut[1].clone().edit();
+            edit.set_flags(flags).expect("TCP");
+            edit.finish()
+        };
+        for flag in [TcpFlags::FIN, TcpFlags::SYN, TcpFlags::RST, TcpFlags::URG] {
+            assert_eq!(cut[0].joined_with(&change(TcpFlags::ACK | flag)), None);
+        }
+        let mut bytes = cut[1].to_bytes().to_vec();
+        *bytes.last_mut().expect("bytes") ^= 1;
+        let damaged = Packet::parse(Bytes::from(bytes)).expect("a packet");
+        assert_eq!(cut[0].joined_with(&damaged), None, "its checksum is wrong");
     }
 
     #[test]

@@ -144,6 +144,10 @@ impl Link {
                 bulk.acks.pop_front();
                 self.path.use_far_host(bulk.mobile);
                 self.path.use_port(bulk.port);
+                if bulk.told == 0 && ack > MSS {
+                    // The first one leaves data in flight: from then on each has a byte withheld, and comes from the gateway.
+                    self.path.far_ack(ack - MSS);
+                }
                 self.path.far_ack(ack);
             }
         }

@@ -6,7 +6,7 @@ use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{mean, own_claim};
 use outlast_experiments::record::Runs;
-use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
@@ -20,10 +20,6 @@ pub struct Undisturbed;
 const KILOBYTES: [u32; 3] = [100, 500, 1_000];
 /// The window of the paper's senders, in bytes.
 const BUFFER: u32 = 16_384;
-
-/// Why short transfers take longer than the paper's.
-pub(super) const SECOND_WINDOW: &str = "one delayed acknowledgement, 200 ms whatever the size. The second window has room \
-    for two segments less the withheld byte: one goes alone, and the receiver waits for another before it acknowledges.";
 
 /// A transfer over a link of 10 Mbit/s that is always up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,16 +188,13 @@ fn claims(runs: &Runs) -> Vec<Judged> {
             Tolerance::Exact,
         )
         .judge(tends),
-        Claim {
-            departure: Some(SECOND_WINDOW.into()),
-            ..own_claim(
+        own_claim(
             "figure-18",
             "Over 5 hops M-TCP takes at most 10 % longer than TCP, which is our reading of \"slightly \
              slower\" (its time as a share of TCP's, the largest).",
             Unit::Share,
             Published::AtMost(1.1),
         )
-        }
         .judge(near),
         claim(
             "figure 18",

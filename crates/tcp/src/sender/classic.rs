@@ -226,6 +226,17 @@ impl Endpoint {
         for index in 0..self.snd.queue.len() as usize {
             self.mark_lost(index);
         }
+        self.cut_outstanding_anew();
+    }
+
+    /// What is outstanding is lost, and is sent again in full segments from SND.UNA on, however it was sent before.
+    ///
+    /// `tcp_output` of 4.4BSD-Lite takes `min(so_snd.sb_cc, win) - off` bytes from the socket's buffer, at most
+    /// `t_maxseg`: it keeps no record of what it has sent.
+    pub(crate) fn cut_outstanding_anew(&mut self) {
         self.snd.retransmit_hint = None;
+        if !self.profile.recovery.has_scoreboard() {
+            self.snd.queue.cut_anew(self.snd.mss);
+        }
     }
 }

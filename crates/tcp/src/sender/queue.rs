@@ -298,6 +298,61 @@ impl Queue {
         self.count_again();
     }
 
+    /// Cuts the queue anew into segments of `most` bytes, all of them lost.
+    ///
+    /// A stack that keeps bytes, and no record of the segments that it has sent, goes back to the first of them and
+    /// cuts full segments from there on.
+    pub(crate) fn cut_anew(&mut self, most: u32) {
+        let most = most.max(1);
+        let begins = self.segments.front().map(|first| first.seq);
+        let Some((begins, last)) = begins.zip(self.segments.back().copied()) else {
+            return;
+        };
+        let fin = u32::from(last.marks.has(Marks::FIN));
+        let mut left = last.end().distance_from(begins).unsigned_abs() - fin;
+        let lost = self.segments.iter().fold(Marks::LOST, |marks, segment| {
+            match segment.marks.is_retransmission() {
+                true => marks.with(Marks::EVER_RETRANSMITTED),
+                false => marks,
+            }
+        });
+        let mut before = core::mem::take(self);
+        self.front = before.front;
+        let mut seq = begins;
+        while self.segments.is_empty() || left > 0 {
+            let len = left.min(most);
+            left -= len;
+            let is_last = left == 0;
+            let end = seq + len + if is_last { fin } else { 0 };
+            while before
+                .segments
+                .front()
+                .is_some_and(|first| first.end().before(end))
+            {
+                before.segments.pop_front();
+            }
+            let Some(of) = before.segments.front() else {
+                break;
+            };
+            let sent_at = self.segments.back().map_or(of.sent_at, |back| back.sent_at);
+            let marks = match is_last {
+                true if fin > 0 => lost.with(Marks::FIN),
+                _ => lost,
+            };
+            self.push(NewSegment {
+                seq,
+                len: end.distance_from(seq).unsigned_abs(),
+                sent_at: of.sent_at.max(sent_at),
+                delivered: of.delivered,
+                delivered_at: of.delivered_at,
+                first_sent_at: of.first_sent_at,
+                marks,
+            });
+            seq = end;
+        }
+        self.counts.lost = self.len();
+    }
+
     /// The segment at `index` is in one buffer with the one before it.
     pub(crate) fn join(&mut self, index: usize) {
         if let Some(segment) = self.segments.get_mut(index) {
@@ -489,6 +544,28 @@ mod tests {
             queue.at(index).map(|segment| segment.seq.0)
         })
         .collect()
+    }
+
+    #[test]
+    fn what_was_sent_in_pieces_is_cut_anew() {
+        let mut queue = queue(5);
+        queue.trim_front(99);
+        queue.split(2, 1);
+        let fin = queue.at_mut(5).expect("the last");
+        fin.marks = fin.marks.with(Marks::FIN);
+        queue.cut_anew(150);
+        let cut: Vec<_> = queue.iter().map(|one| (one.seq.0, one.len)).collect();
+        assert_eq!(cut, [(99, 150), (249, 150), (399, 101)]);
+        assert!(queue.iter().all(|one| one.marks.has(Marks::LOST)));
+        let has_fin = |one: &Segment| one.marks.has(Marks::FIN);
+        let with_fin: Vec<_> = queue.iter().map(has_fin).collect();
+        assert_eq!(with_fin, [false, false, true]);
+        queue.check(true);
+        queue.list_last(0);
+        assert_eq!(order(&queue), [249, 399, 99]);
+        let mut empty = Queue::default();
+        empty.cut_anew(150);
+        assert!(empty.is_empty());
     }
 
     #[test]

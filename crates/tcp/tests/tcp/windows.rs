@@ -2,7 +2,9 @@
 
 use crate::common::script::{Script, ack, data, exact, script_config};
 use outlast_base::time::Duration;
-use outlast_tcp::profile::{AIX_4_3, LINUX_2_2, LINUX_2_4, LINUX_6, Profile, SUNOS_5_6};
+use outlast_tcp::profile::{
+    AIX_4_3, LINUX_2_2, LINUX_2_4, LINUX_6, NETBSD_1997, Profile, SUNOS_5_6,
+};
 use outlast_tcp::{Error, Event};
 
 /// Five segments outstanding at 100 ms, after an exchange that fixed SND.WL1.
@@ -74,6 +76,21 @@ fn aix_and_sunos_obey_a_premature_zero_window() {
         send!(s, until, ack(una + 1_000).window(60_000));
         let sent = std::iter::from_fn(|| s.next(until)).count();
         assert!(sent >= 4, "{}: {sent}", profile.name);
+    }
+}
+
+#[test]
+fn bsd_sends_full_segments_again_from_wherever_its_window_opens() {
+    // tcp_output.c of 4.4BSD-Lite: it keeps bytes, and no record of the segments that it has sent.
+    for profile in [&NETBSD_1997, &AIX_4_3] {
+        let mut s = five(profile);
+        let (una, ms) = (una(&s), crate::common::ms(s.now) + 10);
+        send!(s, ms, ack(una + 999).window(0));
+        send!(s, ms + 10, ack(una + 999).window(60_000));
+        let first = s.next(ms + 10).expect("it goes on").1;
+        let second = s.next(ms + 10).expect("it goes on").1;
+        let lengths = [first, second].map(|segment| segment.header().payload_len);
+        assert_eq!(lengths, [1_000; 2], "{}", profile.name);
     }
 }
 

@@ -255,6 +255,7 @@ fn conclude(job: &Job, trial: &HerdTrial, acted: &Acted) -> Ran {
         noticed: acted.noticed.clone(),
         neighbour_timing: Vec::new(),
         datagram_age_s: None,
+        marked_acks: None,
         herd: Some(herd),
         siege: None,
     };

@@ -113,22 +113,36 @@ impl<'t> Daemon<'t> {
 
     /// What it says now.
     pub(crate) fn status(&self) -> Result<Noticed, TrialError> {
-        let mut command = Command::new(self.outlast);
-        command.args(["status", "--json", "--control"]);
-        command.arg(&self.control).stdin(Stdio::null());
-        let said = command.output().map_err(io_error)?;
-        let refused = || {
-            let text = String::from_utf8_lossy(&said.stderr);
-            TrialError::Daemon(text.trim().to_owned())
-        };
-        if !said.status.success() {
-            return Err(refused());
-        }
-        let status: Value = serde_json::from_slice(&said.stdout).map_err(|_| refused())?;
-        Noticed::of(&status).ok_or_else(|| {
-            TrialError::Daemon(format!("its status is of another version: {status}"))
-        })
+        let status = status(self.outlast, &self.control)?;
+        Noticed::of(&status).ok_or_else(|| of_another_version(&status))
     }
+}
+
+/// How many acknowledgements the agent of the role `host` with this control socket has marked as a reconnection.
+pub(crate) fn marked_acks(outlast: &Path, control: &Path) -> Result<u64, TrialError> {
+    let status = status(outlast, control)?;
+    let count = status["counters"]["marked_acks"].as_u64();
+    count.ok_or_else(|| of_another_version(&status))
+}
+
+/// What `outlast status` says of the daemon with this control socket.
+fn status(outlast: &Path, control: &Path) -> Result<Value, TrialError> {
+    let mut command = Command::new(outlast);
+    command.args(["status", "--json", "--control"]);
+    command.arg(control).stdin(Stdio::null());
+    let said = command.output().map_err(io_error)?;
+    let refused = || {
+        let text = String::from_utf8_lossy(&said.stderr);
+        TrialError::Daemon(text.trim().to_owned())
+    };
+    if !said.status.success() {
+        return Err(refused());
+    }
+    serde_json::from_slice(&said.stdout).map_err(|_| refused())
+}
+
+fn of_another_version(status: &Value) -> TrialError {
+    TrialError::Daemon(format!("its status is of another version: {status}"))
 }
 
 impl Noticed {

@@ -2,7 +2,7 @@
 
 use super::cells::{Cell, Stack};
 use super::container;
-use super::daemon::{Duty, Noticed};
+use super::daemon::{self, Duty, Noticed};
 use super::has_kept_limit;
 use super::payload::{is_same, payload};
 use super::programs::{Missing, Program, Stage};
@@ -66,6 +66,9 @@ pub struct Observed {
     /// By how much the latest datagram that was sent after link-up was late, where there are some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagram_age_s: Option<f64>,
+    /// Acknowledgements that the mobile's half of M-TCP has marked, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marked_acks: Option<u64>,
     /// Of thousands of connections, in the experiment that has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub herd: Option<Herd>,
@@ -288,9 +291,22 @@ struct Scene<'t> {
     stage: Stage,
     _container: Option<Namespace>,
     /// The mobile host's half of M-TCP.
-    _half: Option<ContainedProcess>,
+    half: Option<Half<'t>>,
     site: Site,
     _directory: TempDir,
+}
+
+/// The mobile host's half of M-TCP, as it runs.
+struct Half<'t> {
+    outlast: &'t Path,
+    control: PathBuf,
+    _agent: ContainedProcess,
+}
+
+impl Half<'_> {
+    fn marked_acks(&self) -> Result<u64, TrialError> {
+        daemon::marked_acks(self.outlast, &self.control)
+    }
 }
 
 /// Whether there is something that an outage can interrupt.
@@ -349,7 +365,11 @@ impl<'t> Scene<'t> {
                 let control = directory.path().join("half");
                 let keys = "mechanism = \"m-tcp\"\n";
                 let agent = role::agent(outlast, &site.mobile, &control, keys, cancel)?;
-                Some(agent)
+                Some(Half {
+                    outlast,
+                    control,
+                    _agent: agent,
+                })
             }
             false => None,
         };
@@ -368,7 +388,7 @@ impl<'t> Scene<'t> {
             began,
             stage,
             _container: container,
-            _half: half,
+            half,
             site,
             _directory: directory,
         };
@@ -632,6 +652,7 @@ impl<'t> Scene<'t> {
             first_sign_s: acted.sign.map(|sign| acted.since_up(sign)),
             noticed: acted.noticed.clone(),
             neighbour_timing: timing.map_err(LabError::from)?,
+            marked_acks: self.half.as_ref().map(Half::marked_acks).transpose()?,
             herd: None,
             siege: None,
             datagram_age_s,

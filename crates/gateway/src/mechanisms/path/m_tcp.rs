@@ -33,7 +33,9 @@
 //! - A hand-off to another supervisor host does not shrink the window first: it is as the outage has
 //!   left it.
 //! - Nothing is withheld while the mobile lacks what the wired half has lost: the sender would repeat
-//!   from the withheld byte on, and so each loss twice.
+//!   from the withheld byte on, and so each loss twice. `m-tcp-adaptive` withholds nothing before any hole.
+//! - Nothing is withheld before an acknowledgement has left data in flight.
+//! - Small segments that wait for the mobile are joined, as the supervisor's own TCP half sent full ones.
 //! - Three duplicate acknowledgements of the mobile draw one local repetition (the supervisor's own
 //!   TCP half did the same) and do not reach the sender.
 //!
@@ -59,7 +61,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_wire::tcp::Experimental;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 use sh_tcp::{Expiry, FixedWindow, Obedience, ShTcp};
-use wireless::{Arrival, Wireless};
+use wireless::{Arrival, Heard, Wireless};
 
 pub(super) const INFO: Info = Info {
     name: "m-tcp",
@@ -341,7 +343,7 @@ impl MTcp {
             true => near.acked,
             false => near.acked - newly_acked,
         });
-        let is_local = self.wireless.hear(cx, packet, tcp, newly_acked);
+        let heard = self.wireless.hear(cx, packet, tcp, newly_acked);
         if newly_acked > 0 && cx.link.state == LinkState::Up {
             self.resume_timer.end(cx);
         }
@@ -351,15 +353,17 @@ impl MTcp {
         }
         if newly_acked > 0 {
             self.fixed.hear_acknowledgement(cx.flow, tcp);
-            if self.wireless.lacks_next(cx.flow) {
+            if self.shows_hole(tcp) || self.wireless.lacks_next(cx.flow) {
                 self.fixed.withhold_nothing(cx.flow);
             }
             let is_outstanding =
                 cx.flow.near.has_outstanding() || !self.fixed.has_told_all(cx.flow);
             self.fixed
                 .rearm(is_outstanding.then(|| cx.now + timeout(cx.flow)));
-        } else if is_local {
+        } else if heard == Heard::Local {
             return Verdict::Taken(TakeReason::Supervised);
+        } else if heard == Heard::Hole || self.shows_hole(tcp) {
+            self.fixed.withhold_nothing(cx.flow);
         }
         // What bears data or a FIN is counted in what comes next already, and is the fixed host's.
         let is_for_supervisor =
@@ -372,6 +376,15 @@ impl MTcp {
             return Verdict::Taken(TakeReason::Supervised);
         }
         self.pass_on(cx, packet, tcp)
+    }
+
+    /// Whether the mobile has later data than what it lacks next (RFC 2018, section 3), and the sender is to repeat that.
+    ///
+    /// A sender that lacks the acknowledgement of a byte before the hole repeats that byte first, and takes its answer
+    /// with an older timestamp for proof that nothing was lost (RFC 4015).
+    fn shows_hole(&self, tcp: &TcpHeader) -> bool {
+        let mut blocks = tcp.options.sack.iter();
+        !self.fixed.is_published() && blocks.any(|block| block.left.after(tcp.ack))
     }
 
     /// The mobile has marked an acknowledgement: everything is sent again that it has not acknowledged, and

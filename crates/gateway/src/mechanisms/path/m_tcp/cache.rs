@@ -50,6 +50,8 @@ pub(super) struct Cache {
     floor: Option<u32>,
     /// The number behind what has been sent.
     sent_until: Option<SeqNumber>,
+    /// Payload bytes of the longest segment that the host has sent.
+    longest: u32,
 }
 
 /// The next segment that is to be sent.
@@ -138,6 +140,7 @@ impl Cache {
             return false;
         }
         self.charged += charge;
+        self.longest = self.longest.max(packet.header().payload_len);
         self.waiting += usize::from(sent_at.is_none());
         let (seq, end) = (tcp.seq, tcp.seq + packet.sequence_len());
         let behind = self
@@ -370,28 +373,62 @@ impl Cache {
         self.sent_until.map_or(acked, |until| until.max(acked))
     }
 
-    /// Takes the next segment that is to be sent.
-    pub(super) fn next_waiting(&mut self, now: Instant) -> Option<Next> {
-        let mut floor = self.floor;
-        for kept in &mut self.segments {
-            floor = newest(floor, kept.stamp);
-            if kept.sent_at.is_none() {
-                kept.sent_at = Some(now);
-                kept.is_own = true;
-                self.waiting -= 1;
-                let (end, next) = (
-                    kept.end,
-                    Next {
-                        packet: renewed(kept, floor),
-                        owes_repetition: kept.owes_repetition,
-                        is_share: core::mem::take(&mut kept.awaits_share),
-                    },
-                );
-                self.note_sent(end);
-                return Some(next);
-            }
+    /// Takes the next segment that is to be sent, together with those behind it that fit into one with it.
+    pub(super) fn next_waiting(&mut self, now: Instant, budget: &mut Budget) -> Option<Next> {
+        if self.waiting == 0 {
+            return None;
         }
-        None
+        let at = self.segments.iter().position(|kept| kept.sent_at.is_none());
+        let at = at?;
+        while self.join_at(at, budget) {}
+        let passed = self.segments.iter().take(at + 1);
+        let floor = passed.fold(self.floor, |floor, kept| newest(floor, kept.stamp));
+        let kept = self.segments.get_mut(at)?;
+        kept.sent_at = Some(now);
+        kept.is_own = true;
+        self.waiting -= 1;
+        let end = kept.end;
+        let next = Next {
+            packet: renewed(kept, floor),
+            owes_repetition: kept.owes_repetition,
+            is_share: core::mem::take(&mut kept.awaits_share),
+        };
+        self.note_sent(end);
+        Some(next)
+    }
+
+    /// Joins the waiting segment at `at` with the one behind it, if that waits, too, and both are no longer than the
+    /// longest segment that their host has sent; says whether it did.
+    ///
+    /// The published supervisor host has a TCP of its own towards the mobile, which sends full segments whatever
+    /// came in (section 5.2).
+    fn join_at(&mut self, at: usize, budget: &mut Budget) -> bool {
+        let (Some(first), Some(second)) = (self.segments.get(at), self.segments.get(at + 1)) else {
+            return false;
+        };
+        let payload = |kept: &Kept| kept.packet.header().payload_len;
+        if second.sent_at.is_some() || payload(first) + payload(second) > self.longest {
+            return false;
+        }
+        let Some(packet) = first.packet.joined_with(&second.packet) else {
+            return false;
+        };
+        let saved = (Kept::charge(&first.packet) + Kept::charge(&second.packet))
+            .saturating_sub(Kept::charge(&packet));
+        let Some(second) = self.segments.remove(at + 1) else {
+            return false;
+        };
+        self.waiting -= 1;
+        self.charged -= saved;
+        budget.give_back(saved);
+        if let Some(first) = self.segments.get_mut(at) {
+            first.packet = packet;
+            first.end = second.end;
+            first.stamp = newest(first.stamp, second.stamp);
+            first.owes_repetition |= second.owes_repetition;
+            first.awaits_share &= second.awaits_share;
+        }
+        true
     }
 
     pub(super) fn oldest(&self) -> Option<Packet> {

@@ -2,7 +2,7 @@
 //!
 //! | state | event | what is done |
 //! |---|---|---|
-//! | no shrink | the mobile acknowledges `x` | the fixed host is told `x - 1` |
+//! | no shrink | the mobile acknowledges `x` | the fixed host is told `x - 1`, from the first time on that data stays in flight |
 //! | no shrink | the wired half has lost what the mobile lacks next | `x` is told, the window stays |
 //! | no shrink | wintimer, and nothing is withheld | nothing: a window that shrinks without a new acknowledgement is ignored |
 //! | no shrink | wintimer, and the withheld byte is the last | it is told, the window stays |
@@ -73,6 +73,9 @@ pub(super) struct ShTcp {
     /// The fixed host is to be told the same once more, or what it may be told by now.
     owes: bool,
     obedience: Obedience,
+    /// An acknowledgement has left data in flight. Before that there is nothing to close a window over, and a sender
+    /// that begins with one segment could send only one more instead of two, which the mobile would acknowledge late.
+    withholds: bool,
 }
 
 impl ShTcp {
@@ -109,6 +112,7 @@ impl ShTcp {
     /// Goes on where another supervisor host has stopped.
     pub(super) fn adopt(&mut self, now: Instant, supervised: &SupervisedFlow) {
         self.told = Some(supervised.told);
+        self.withholds = true;
         self.window = match supervised.window {
             ToldWindow::Open => FixedWindow::NoShrink,
             ToldWindow::Shrunk => FixedWindow::Shrunk { since: now },
@@ -187,7 +191,9 @@ impl ShTcp {
         self.thaw(flow);
         self.owes = false;
         let acked = flow.near.acked;
-        let is_whole = flow.near.fin == Some(acked) || tcp.window == 0 || self.is_refuted();
+        self.withholds |= flow.near.has_outstanding();
+        let is_whole =
+            flow.near.fin == Some(acked) || tcp.window == 0 || self.is_refuted() || !self.withholds;
         self.raise(match self.window {
             FixedWindow::NoShrink if is_whole => acked,
             _ => self.ackable(acked) - 1,

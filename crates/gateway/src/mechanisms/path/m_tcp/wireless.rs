@@ -61,6 +61,17 @@ pub(super) enum Arrival {
     NoRoom,
 }
 
+/// What a segment of the mobile's says of what it lacks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Heard {
+    /// A duplicate acknowledgement that is this half's own affair.
+    Local,
+    /// A duplicate acknowledgement: the mobile lacks what the sender is to repeat.
+    Hole,
+    /// Nothing of either kind.
+    Other,
+}
+
 /// The supervisor host's half towards the mobile.
 #[derive(Debug, Default)]
 pub(super) struct Wireless {
@@ -264,15 +275,14 @@ impl Wireless {
             .min()
     }
 
-    /// A segment of the mobile's; says whether it is a duplicate acknowledgement that is this half's
-    /// own affair.
+    /// A segment of the mobile's.
     pub(super) fn hear(
         &mut self,
         cx: &mut Context<'_>,
         packet: &Packet,
         tcp: &TcpHeader,
         newly_acked: u32,
-    ) -> bool {
+    ) -> Heard {
         let acked = cx.flow.near.acked;
         self.cache.acknowledge(acked, cx.budget);
         self.has_passed_unkept &= cx.flow.near.has_outstanding();
@@ -283,7 +293,7 @@ impl Wireless {
             self.duplicates = 0;
             self.heard = Some((tcp.ack, tcp.window));
             self.hear_new(cx, acked);
-            return false;
+            return Heard::Other;
         }
         let is_same = self.heard.replace((tcp.ack, tcp.window)) == Some((tcp.ack, tcp.window));
         let is_duplicate = is_same
@@ -292,15 +302,15 @@ impl Wireless {
             && tcp.window > 0
             && self.cache.has(acked);
         if !is_duplicate {
-            return false;
+            return Heard::Other;
         }
         if matches!(self.state, State::Frozen { persist: Some(_) }) {
             // It answers, so it is there: only what it has not got was lost.
             self.resume(cx, true);
-            return true;
+            return Heard::Local;
         }
         if self.sender_recovers {
-            return false;
+            return Heard::Hole;
         }
         self.duplicates = self.duplicates.saturating_add(1);
         let is_echo = self.recover.is_some_and(|recover| acked.before(recover));
@@ -308,7 +318,7 @@ impl Wireless {
             self.recover = self.cache.end();
             self.cache.send_front_again(acked);
         }
-        true
+        Heard::Local
     }
 
     /// The mobile acknowledges something new.
@@ -502,7 +512,7 @@ impl Wireless {
                 (self.newest_ack.packet()?.clone(), SendReason::NewestAck)
             }
             State::NoFreeze { .. } => {
-                let next = self.cache.next_waiting(cx.now)?;
+                let next = self.cache.next_waiting(cx.now, cx.budget)?;
                 self.start_timer(cx);
                 if next.owes_repetition {
                     self.await_repetition(cx, cx.now);
