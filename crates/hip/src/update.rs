@@ -546,13 +546,16 @@ impl Session {
                 Purpose::Verify(address) => path_to(context.locals, address),
                 _ => None,
             });
-        let path = verified.or_else(|| {
-            let candidates = self.addresses.candidates(context.now, context.locals);
-            candidates.first().copied()
-        });
+        let path = verified.or_else(|| self.first_candidate(context));
         if let Some(path) = path {
             context.send(&path, reply);
         }
+    }
+
+    /// The path that an UPDATE takes first.
+    fn first_candidate(&mut self, context: &Context<'_>) -> Option<Path> {
+        let candidates = self.addresses.candidates(context.now, context.locals);
+        candidates.first().copied()
     }
 
     /// A new UPDATE: acts on its parameters in the order that the RFCs give, and answers.
@@ -600,11 +603,7 @@ impl Session {
             .map(|echo| echo.contents);
         let path = match outcome.to_verify {
             Some(address) => path_to(context.locals, address),
-            None => self
-                .addresses
-                .candidates(context.now, context.locals)
-                .first()
-                .copied(),
+            None => self.first_candidate(context),
         };
         let to = path.map_or_else(|| self.peer.hit().address().into(), |path| path.remote);
         let echo: Vec<&[u8]> = echo.into_iter().collect();

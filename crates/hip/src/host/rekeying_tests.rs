@@ -294,7 +294,7 @@ fn of_a_flood_of_acknowledged_offers_one_in_ten_seconds_is_computed() {
         let packet = pair.offer_after(told, (0, spi), Some((7, &value)));
         pair.deliver(0, &packet);
         while let Some(sent) = pair.hosts[0].poll_transmit() {
-            let message = outlast_wire::hip::Message::parse(&sent.payload).expect("HIP");
+            let message = Message::parse(&sent.payload).expect("HIP");
             if let (Some(_), Some(id)) = (message.find(kind::ACK), message.find(kind::SEQ)) {
                 before = Some((spi, id.contents.to_vec()));
                 answers += 1;
@@ -359,7 +359,7 @@ fn a_new_secret_is_offered_when_the_material_has_run_out() {
             session.keying.esp_index = index;
         }
         let sent = pair.rekey();
-        let message = outlast_wire::hip::Message::parse(&sent.payload).expect("HIP");
+        let message = Message::parse(&sent.payload).expect("HIP");
         let value = message.find(kind::DIFFIE_HELLMAN);
         assert_eq!(value.is_some(), is_expected, "index {index}");
         pair.deliver(1, &sent);
