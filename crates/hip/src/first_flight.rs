@@ -12,12 +12,12 @@
 //! - The flight ends when all have gone on, when its time is over, or when more than [`MOST_HELD`] bytes wait. What
 //!   waits goes out then.
 //!
-//! What waits is late by as much as slow start takes from [`INITIAL`] on, for the time of the flight at most. Left out:
-//! other protocols, segments without data, and a connection that moves alone; they never wait. A connection
-//! whose peer never answers has the flight last until its time is over.
+//! What waits is late by as much as slow start takes from [`INITIAL`] on, for the time of the flight at most. A connection
+//! whose peer never answers has the flight last until its time is over. Left out, so that they never wait: other
+//! protocols, segments without data, a connection that moves alone, and connections beyond [`MOST_CONNECTIONS`].
 
 use crate::association::Data;
-use crate::recent::{Acknowledged, Ports, is_repetition, ports_of_data};
+use crate::recent::{Acknowledged, MOST_CONNECTIONS, Ports, is_repetition, ports_of_data};
 use alloc::collections::{BTreeMap, VecDeque};
 use outlast_base::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ const ENOUGH: u32 = 2;
 const SHORTEST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Bytes that may wait.
+/// Bytes that may wait. What comes then is in nobody's line.
 const MOST_HELD: usize = 512 << 10;
 
 /// What waits of one connection, and how it fares.
@@ -101,6 +101,10 @@ impl FirstFlight {
         let Some(ports) = ports_of_data(&data) else {
             return Some(data);
         };
+        let is_known = self.lines.contains_key(&ports);
+        if self.held > MOST_HELD || !is_known && self.lines.len() >= MOST_CONNECTIONS {
+            return Some(data);
+        }
         let line = self.lines.entry(ports).or_insert_with(|| Line {
             has_gone_on: true,
             ..Line::default()

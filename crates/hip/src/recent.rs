@@ -43,7 +43,7 @@ use outlast_wire::{IcmpNotice, Packet, SeqNumber, TcpFlags};
 pub(crate) const TCP: u8 = 6;
 
 /// Connections that are remembered for one peer; the one that was silent longest makes room.
-const MOST_CONNECTIONS: usize = 256;
+pub(crate) const MOST_CONNECTIONS: usize = 256;
 
 /// Bytes of segments that are kept of one connection, beside the last one; the oldest ones make room. The host's TCP
 /// keeps as many at least.
