@@ -238,7 +238,9 @@ impl Daemon {
 
     fn run(&mut self) -> anyhow::Result<()> {
         loop {
-            let ready: Vec<Ready> = self.poller.wait()?.collect();
+            let mut ready: Vec<Ready> = self.poller.wait()?.collect();
+            // Signatures take time, and data does not wait for them.
+            ready.sort_by_key(|ready| self.protocol(ready.token) == Some(Protocol::Hip));
             let now = clock::now();
             for Ready { token, .. } in ready {
                 match token {
@@ -256,10 +258,18 @@ impl Daemon {
                     token if Operations::owns(token) => self.hear(now, token)?,
                     Token(number) => self.take_packets(now, number)?,
                 }
+                self.put_out(now)?;
             }
             self.host.handle_timeout(now);
             self.drain(now)?;
         }
+    }
+
+    /// What a descriptor receives, if it receives packets of other hosts.
+    fn protocol(&self, Token(number): Token) -> Option<Protocol> {
+        let number = number.checked_sub(FIRST_RECEIVER)?;
+        let (protocol, _) = self.places.receiver(number)?;
+        Some(protocol)
     }
 
     /// Packets of applications.
@@ -281,7 +291,11 @@ impl Daemon {
         else {
             return Ok(());
         };
-        for _ in 0..BURST {
+        let burst = match protocol {
+            Protocol::Hip => 1,
+            Protocol::Esp => BURST,
+        };
+        for _ in 0..burst {
             let Some(received) = receiver.receive(&mut self.buffer)? else {
                 break;
             };
@@ -344,6 +358,17 @@ impl Daemon {
 
     /// Sends, delivers and tells all that the host has, and arms the timer.
     fn drain(&mut self, now: Instant) -> anyhow::Result<()> {
+        self.put_out(now)?;
+        let next = [
+            self.host.poll_timeout().map(|(at, _)| at),
+            self.operations.poll_timeout(),
+        ];
+        let next = next.into_iter().flatten().min();
+        Ok(self.timer.set(next.map(|at| at.max(now)))?)
+    }
+
+    /// Sends, delivers and tells all that the host has.
+    fn put_out(&mut self, now: Instant) -> anyhow::Result<()> {
         while let Some(packet) = self.host.poll_transmit() {
             let protocol = match packet.protocol {
                 Protocol::Hip => HIP_PROTOCOL,
@@ -378,12 +403,7 @@ impl Daemon {
             }
             tell(&event);
         }
-        let next = [
-            self.host.poll_timeout().map(|(at, _)| at),
-            self.operations.poll_timeout(),
-        ];
-        let next = next.into_iter().flatten().min();
-        Ok(self.timer.set(next.map(|at| at.max(now)))?)
+        Ok(())
     }
 
     /// Tells the peers that this host goes.

@@ -198,7 +198,10 @@ impl Association {
                 let previous = previous.and_then(|(_, until)| until.as_ref().map(lifetime));
                 let renewal = session.renewal.map(|at| (at, Reason::Registration));
                 let silence = session.recent.deadline.map(|at| (at, Reason::Silence));
-                let all = [Some((unused, Reason::Lifetime)), previous, renewal, silence];
+                let flight = session.first_flight.as_ref();
+                let flight = flight.map(|flight| (flight.until, Reason::FirstFlight));
+                let unused = Some((unused, Reason::Lifetime));
+                let all = [unused, previous, renewal, silence, flight];
                 all.into_iter()
                     .flatten()
                     .chain(session.updates.deadline())

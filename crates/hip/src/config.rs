@@ -113,6 +113,9 @@ pub struct Config {
     /// Whether each TCP connection is made to move again when a readdressing is complete: the host's own
     /// TCP hears by ICMP that its back-off was in vain, or its last segment is sent again.
     pub wakes_connections: bool,
+    /// Whether TCP connections that move again at once take turns until each has gone on, so that what one of them lacks
+    /// waits for no window of another one.
+    pub takes_turns: bool,
     /// Whether the host forwards I1 and UPDATE packets to hosts that register (RFC 8004).
     pub is_rendezvous_server: bool,
     /// Whether the host answers an I1 that names no tag, but only its address (RFC 7401, section 4.1.8).
@@ -147,6 +150,7 @@ impl Default for Config {
             unused_after: Duration::from_secs(15 * 60),
             has_credit: true,
             wakes_connections: true,
+            takes_turns: true,
             is_rendezvous_server: false,
             answers_opportunistic: false,
             local_scope: None,

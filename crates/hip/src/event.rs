@@ -108,6 +108,8 @@ pub enum Reason {
     Lifetime,
     /// TCP was told that its back-off was in vain, and may have sent nothing.
     Silence,
+    /// Segments have waited for long enough for those that other connections lack.
+    FirstFlight,
 }
 
 /// Why a packet was dropped.

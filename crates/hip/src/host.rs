@@ -523,7 +523,11 @@ impl Host {
         let (State::R2Sent { session, .. } | State::Established { session }) = state else {
             return;
         };
+        session.release(&mut context);
         while let Some(data) = waiting.pop_front() {
+            let Some(data) = session.admit(data) else {
+                continue;
+            };
             if let Err(data) = session.send_data(&mut context, data) {
                 waiting.push_front(data);
                 break;

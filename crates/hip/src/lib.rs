@@ -24,6 +24,7 @@ pub mod cipher;
 mod config;
 mod context;
 mod event;
+mod first_flight;
 pub mod group;
 mod host;
 pub mod identity;

@@ -43,7 +43,7 @@ use outlast_wire::{IcmpNotice, Packet, SeqNumber, TcpFlags};
 pub(crate) const TCP: u8 = 6;
 
 /// Connections that are remembered for one peer; the one that was silent longest makes room.
-const MOST_CONNECTIONS: usize = 256;
+pub(crate) const MOST_CONNECTIONS: usize = 256;
 
 /// Bytes of segments that are kept of one connection, beside the last one; the oldest ones make room. The host's TCP
 /// keeps as many at least.
@@ -71,17 +71,44 @@ pub(crate) const ERRORS: usize = 15;
 /// Length of a TCP header without options.
 const HEADER_LEN: usize = 20;
 
+/// Length of the timestamps option with its padding.
+const TIMESTAMP_LEN: usize = 12;
+
+/// Source and destination port of what this host sends on a connection.
+pub(crate) type Ports = [u8; 4];
+
+/// What the peer's acknowledgement of a connection says that is new.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Acknowledged {
+    pub(crate) ports: Ports,
+    /// How many bytes, and control bits, are acknowledged; none at the first one that is seen.
+    pub(crate) bytes: u32,
+    /// Whether nothing is left that the peer may lack, and the peer does not say that it had this before.
+    pub(crate) is_all: bool,
+    /// When the newest segment went out that is acknowledged.
+    pub(crate) sent_at: Option<Instant>,
+}
+
+/// What a segment of the peer shows.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) acknowledged: Option<Acknowledged>,
+    /// The segment that the peer lacks, if it is to go out before TCP has the acknowledgement.
+    pub(crate) missing: Option<Data>,
+}
+
 /// A segment's fields that tell what it is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Outline {
-    /// Source and destination port.
-    ports: [u8; 4],
+    ports: Ports,
     seq: SeqNumber,
     ack: SeqNumber,
     flags: TcpFlags,
     /// Sequence numbers that it takes.
     length: u32,
-    /// The sender's clock, if that is the only option, laid out as usual (RFC 7323, appendix A).
+    /// Whether the receiver has got something twice (RFC 2883), by the first block of SACK, laid out as usual.
+    is_duplicate: bool,
+    /// The sender's clock, if that is the first option, laid out as usual (RFC 7323, appendix A).
     timestamp: Option<u32>,
 }
 
@@ -109,23 +136,40 @@ impl Outline {
         let payload = segment.len().checked_sub(usize::from(offset >> 4) * 4)?;
         let control = [TcpFlags::SYN, TcpFlags::FIN];
         let control = control.iter().filter(|&&bit| flags.contains(bit)).count();
+        let timestamp = match segment.get(HEADER_LEN..HEADER_LEN + TIMESTAMP_LEN) {
+            Some(&[1, 1, 8, 10, t0, t1, t2, t3, ..]) => Some(u32::from_be_bytes([t0, t1, t2, t3])),
+            _ => None,
+        };
+        let ack = SeqNumber(u32::from_be_bytes([a0, a1, a2, a3]));
+        let sack_at = HEADER_LEN + timestamp.map_or(0, |_| TIMESTAMP_LEN);
+        let options = segment.get(sack_at..usize::from(offset >> 4) * 4);
+        let is_duplicate = match options {
+            Some(&[1, 1, 5, _, l0, l1, l2, l3, ..]) => {
+                SeqNumber(u32::from_be_bytes([l0, l1, l2, l3])).before(ack)
+            }
+            _ => false,
+        };
         Some(Self {
             ports: [a, b, c, d],
             seq: SeqNumber(u32::from_be_bytes([s0, s1, s2, s3])),
-            ack: SeqNumber(u32::from_be_bytes([a0, a1, a2, a3])),
+            ack,
             flags,
+            is_duplicate,
             // At most 65,535 bytes and two control bits.
             length: (payload + control) as u32,
-            timestamp: match segment.get(HEADER_LEN..HEADER_LEN + 8) {
-                Some(&[1, 1, 8, 10, t0, t1, t2, t3]) => Some(u32::from_be_bytes([t0, t1, t2, t3])),
-                _ => None,
-            },
+            timestamp,
         })
     }
 
     fn end(&self) -> SeqNumber {
         self.seq + self.length
     }
+}
+
+/// The connection of a segment with data or control bits; nothing for other packets.
+pub(crate) fn ports_of_data(data: &Data) -> Option<Ports> {
+    let outline = Outline::of(&data.payload).filter(|_| data.next == TCP)?;
+    (outline.length > 0).then_some(outline.ports)
 }
 
 /// Whether two packets are one segment, of which the later one is a retransmission.
@@ -238,12 +282,14 @@ impl Earlier {
         Some(sent)
     }
 
-    /// Forgets what the peer has.
-    fn acknowledge(&mut self, ack: SeqNumber) {
+    /// Forgets what the peer has; when the newest of that went out.
+    fn acknowledge(&mut self, ack: SeqNumber) -> Option<Instant> {
         let has = |sent: &Sent| sent.end.at_or_before(ack);
+        let mut newest = None;
         while self.segments.front().is_some_and(has) {
-            self.pop();
+            newest = newest.max(self.pop().map(|sent| sent.at));
         }
+        newest
     }
 }
 
@@ -300,14 +346,16 @@ impl Connection {
         }
     }
 
-    /// Forgets what the peer has.
-    fn acknowledge(&mut self, ack: SeqNumber) {
-        self.earlier.acknowledge(ack);
+    /// Forgets what the peer has; when the newest of that went out.
+    fn acknowledge(&mut self, ack: SeqNumber) -> Option<Instant> {
+        let newest = self.earlier.acknowledge(ack);
         let has = |sent: &mut Sent| sent.end.at_or_before(ack);
-        if self.data.take_if(has).is_some() {
-            self.told_at = None;
-            self.data = self.earlier.pop();
-        }
+        let Some(last) = self.data.take_if(has) else {
+            return newest;
+        };
+        self.told_at = None;
+        self.data = self.earlier.pop();
+        newest.max(Some(last.at))
     }
 
     /// The segment with the oldest byte that the peer lacks, by its first acknowledgement since a path works again;
@@ -403,7 +451,7 @@ fn error(
 /// The TCP connections with one peer, by this host's port and the peer's.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    connections: BTreeMap<[u8; 4], Connection>,
+    connections: BTreeMap<Ports, Connection>,
     /// When a sender that was told is to have sent something.
     pub(crate) deadline: Option<Instant>,
 }
@@ -439,7 +487,7 @@ impl Recent {
         }
     }
 
-    fn make_room(&mut self, ports: [u8; 4]) {
+    fn make_room(&mut self, ports: Ports) {
         if self.connections.len() < MOST_CONNECTIONS || self.connections.contains_key(&ports) {
             return;
         }
@@ -467,13 +515,17 @@ impl Recent {
         }
     }
 
-    /// Notes what the peer acknowledges, and its clock. Gives the segment that it lacks, if that is to go out before
-    /// TCP has the acknowledgement.
-    pub(crate) fn note_received(&mut self, now: Instant, next: u8, segment: &[u8]) -> Option<Data> {
+    /// Notes what the peer acknowledges, and its clock.
+    pub(crate) fn note_received(&mut self, now: Instant, next: u8, segment: &[u8]) -> Heard {
         let outline = Outline::of(segment).filter(|_| next == TCP);
-        let outline = outline.filter(|it| it.flags.contains(TcpFlags::ACK))?;
+        let Some(outline) = outline.filter(|it| it.flags.contains(TcpFlags::ACK)) else {
+            return Heard::default();
+        };
         let [a, b, c, d] = outline.ports;
-        let connection = self.connections.get_mut(&[c, d, a, b])?;
+        let ports = [c, d, a, b];
+        let Some(connection) = self.connections.get_mut(&ports) else {
+            return Heard::default();
+        };
         if let Some(value) = outline.timestamp {
             let read = Clock { value, at: now };
             let best = connection
@@ -485,11 +537,27 @@ impl Recent {
         let before = connection.snd_una;
         let snd_una = before.map_or(ack, |una| una.max(ack));
         connection.snd_una = Some(snd_una);
-        if before != Some(snd_una) {
+        let is_new = before != Some(snd_una);
+        if is_new {
             connection.again = None;
         }
-        connection.acknowledge(snd_una);
-        connection.missing(snd_una)
+        let sent_at = connection.acknowledge(snd_una);
+        Heard {
+            missing: connection.missing(snd_una),
+            acknowledged: is_new.then(|| Acknowledged {
+                ports,
+                bytes: before.map_or(0, |it| snd_una.distance_from(it).unsigned_abs()),
+                is_all: connection.data.is_none() && !outline.is_duplicate,
+                sent_at,
+            }),
+        }
+    }
+
+    /// The connections with data that the peer may lack.
+    pub(crate) fn senders(&self) -> Vec<Ports> {
+        let all = self.connections.iter();
+        let senders = all.filter(|(_, connection)| connection.data.is_some());
+        senders.map(|(ports, _)| *ports).collect()
     }
 
     /// The data that [`Self::wake_senders`] would act on.

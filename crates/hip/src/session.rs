@@ -6,10 +6,11 @@ use crate::beet;
 use crate::cipher::HipCipher;
 use crate::context::{Context, verify_mac, verify_signature};
 use crate::event::{Event, Protocol, Refusal, Transmit};
+use crate::first_flight::FirstFlight;
 use crate::group::{Group, KeyPair};
 use crate::identity::PublicIdentity;
 use crate::keymat::{HipKeys, Keymat, Pair};
-use crate::recent::{ERRORS, Recent, TCP, Wake, Working};
+use crate::recent::{ERRORS, Ports, Recent, TCP, Wake, Working};
 use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
 use crate::suite::{EspCipher, EspSuite};
@@ -25,6 +26,9 @@ const OLD_KEYS: Duration = Duration::from_secs(60);
 
 /// How exactly it is known when an association was last used: its deadline need not move with each packet.
 const USE_STEP: Duration = Duration::from_secs(1);
+
+/// How long a peer is silent that may have been out of reach.
+const SILENCE: Duration = Duration::from_millis(100);
 
 /// Bytes that ESP adds at most to a payload, for the credit.
 const ESP_OVERHEAD: usize = 64;
@@ -172,8 +176,12 @@ pub(crate) struct Session {
     pub(crate) answered: Option<Answered>,
     /// When data was last sent or received, to [`USE_STEP`].
     pub(crate) last_used: Instant,
+    /// When something was last received.
+    last_heard: Instant,
     /// The last segments of TCP connections.
     pub(crate) recent: Recent,
+    /// What goes out first after a move of several connections.
+    pub(crate) first_flight: Option<FirstFlight>,
     /// When this host's registration with the peer is to be renewed.
     pub(crate) renewal: Option<Instant>,
     /// When that registration ends unless it is renewed.
@@ -212,7 +220,9 @@ impl Session {
             updates: Updates::default(),
             answered: None,
             last_used: now,
+            last_heard: now,
             recent: Recent::default(),
+            first_flight: None,
             renewal: None,
             registered_until: None,
             sent: Volume::default(),
@@ -260,11 +270,16 @@ impl Session {
             _ => return Err(Refusal::UnknownSpi),
         };
         self.note_use(context.now);
+        self.last_heard = context.now;
         self.addresses.earn(context.now, packet.len());
         self.received.note(beet::HEADER_LEN + opened.1.len());
         if context.config.wakes_connections {
             let (next, segment) = &opened;
-            if let Some(data) = self.recent.note_received(context.now, *next, segment) {
+            let heard = self.recent.note_received(context.now, *next, segment);
+            if let (Some(flight), Some(it)) = (&mut self.first_flight, &heard.acknowledged) {
+                flight.note_acknowledged(context.now, it);
+            }
+            if let Some(data) = heard.missing {
                 // What may not go now is lost, as any packet may be.
                 drop(self.send_data(context, data));
             }
@@ -323,6 +338,9 @@ impl Session {
         let acts_on_tcp = context.config.wakes_connections && data.next == TCP;
         if acts_on_tcp {
             data = self.recent.refresh(context.now, data, self.hits(context));
+            if let Some(flight) = &mut self.first_flight {
+                flight.note_sent(&data);
+            }
         }
         self.note_use(context.now);
         match self.outbound.seal(data.next, &data.payload, context.random) {
@@ -343,6 +361,52 @@ impl Session {
             self.recent.note_sent(context.now, data, path);
         }
         Ok(())
+    }
+
+    /// Gives data back that may go now; what is to wait for other connections is kept.
+    pub(crate) fn admit(&mut self, data: Data) -> Option<Data> {
+        match &mut self.first_flight {
+            Some(flight) => flight.admit(data),
+            None => Some(data),
+        }
+    }
+
+    /// Sends what has waited for other connections, as far as it may go now.
+    pub(crate) fn release(&mut self, context: &mut Context<'_>) {
+        let now = context.now;
+        while let Some(data) = self.first_flight.as_mut().and_then(|it| it.next(now)) {
+            if let Err(data) = self.send_data(context, data) {
+                if let Some(flight) = &mut self.first_flight {
+                    flight.put_back(now, data);
+                }
+                return;
+            }
+        }
+        self.first_flight.take_if(|flight| flight.is_over(now));
+    }
+
+    /// Has connections take turns that will go on at once, if the peer has been silent: what waits for a path may reach
+    /// it before it is known to.
+    pub(crate) fn prepare_flight(&mut self, context: &Context<'_>) {
+        if context.now.since(self.last_heard) >= SILENCE {
+            let senders = self.recent.senders();
+            self.begin_flight(context, &senders, None);
+        }
+    }
+
+    /// Has these connections take turns, if there are several.
+    fn begin_flight(
+        &mut self,
+        context: &Context<'_>,
+        senders: &[Ports],
+        round_trip: Option<Duration>,
+    ) {
+        let config = context.config;
+        if config.takes_turns && config.wakes_connections && senders.len() > 1 {
+            let former = self.first_flight.take();
+            let since = (context.now, round_trip);
+            self.first_flight = Some(FirstFlight::begin(since, senders, former));
+        }
     }
 
     /// This host's tag and the peer's.
@@ -371,7 +435,11 @@ impl Session {
     pub(crate) fn wake_connections(&mut self, context: &mut Context<'_>, since: Instant) {
         if let Some((working, true)) = self.working(context, since) {
             let hosts = self.hits(context);
+            let senders = self.recent.senders();
             let wakes = self.recent.wake(context.now, hosts, working);
+            if !wakes.is_empty() {
+                self.begin_flight(context, &senders, Some(context.now.since(since)));
+            }
             self.act(context, wakes);
         }
     }

@@ -127,6 +127,9 @@ pub(crate) struct Updates {
     next_id: u32,
     pending: Vec<Pending>,
     seen: Option<Seen>,
+    /// A newer one that is not acknowledged: it was acted on but for its offer of new keys, which came too soon. The
+    /// peer repeats it.
+    postponed: Option<Seen>,
     /// This host's own offer of new keys.
     pub(crate) rekeying: Rekeying,
 }
@@ -280,6 +283,7 @@ pub(crate) struct Aftermath {
 impl Session {
     /// Tells the peer where this host is.
     pub(crate) fn readdress(&mut self, context: &mut Context<'_>, relays: &[IpAddr]) {
+        self.prepare_flight(context);
         self.start(context, Purpose::Readdress, relays);
     }
 
@@ -437,11 +441,8 @@ impl Session {
         if !self.updates.has_untold_offer() {
             self.promote(context);
         }
-        match (seq.first().copied(), &self.updates.seen) {
-            (Some(id), Some(seen)) if id == seen.id => self.repeat_reply(context),
-            (Some(id), Some(seen)) if id < seen.id => return Err(Refusal::Replay),
-            (Some(id), _) => self.hear_news(context, message, id, &mut outcome)?,
-            (None, _) => {}
+        if let Some(&id) = seq.first() {
+            self.hear_number(context, message, id, &mut outcome)?;
         }
         if !self.updates.has_untold_offer() {
             self.promote(context);
@@ -451,6 +452,7 @@ impl Session {
             self.updates.hurry_readdressing(context);
         }
         if outcome.to_verify.is_some() && context.config.wakes_connections {
+            self.prepare_flight(context);
             self.redirect_senders(context);
         }
         self.tell(context, message, &outcome);
@@ -511,8 +513,31 @@ impl Session {
         });
     }
 
+    /// An UPDATE with a number: a new one, a repetition, or an old one.
+    fn hear_number(
+        &mut self,
+        context: &mut Context<'_>,
+        message: &Message<'_>,
+        id: u32,
+        outcome: &mut Outcome,
+    ) -> Result<(), Refusal> {
+        let Updates {
+            seen, postponed, ..
+        } = &self.updates;
+        if let Some(seen) = seen.as_ref().filter(|seen| seen.id == id) {
+            let reply = seen.reply.clone();
+            self.repeat_reply(context, &reply);
+            return Ok(());
+        }
+        let mut known = seen.iter().chain(postponed);
+        if known.any(|known| id < known.id) {
+            return Err(Refusal::Replay);
+        }
+        self.hear_news(context, message, id, outcome)
+    }
+
     /// A repetition is answered as before, and no more is done.
-    fn repeat_reply(&mut self, context: &mut Context<'_>) {
+    fn repeat_reply(&mut self, context: &mut Context<'_>, reply: &[u8]) {
         let verified = self
             .updates
             .pending
@@ -521,13 +546,16 @@ impl Session {
                 Purpose::Verify(address) => path_to(context.locals, address),
                 _ => None,
             });
-        let path = verified.or_else(|| {
-            let candidates = self.addresses.candidates(context.now, context.locals);
-            candidates.first().copied()
-        });
-        if let (Some(path), Some(seen)) = (path, &self.updates.seen) {
-            context.send(&path, &seen.reply);
+        let path = verified.or_else(|| self.first_candidate(context));
+        if let Some(path) = path {
+            context.send(&path, reply);
         }
+    }
+
+    /// The path that an UPDATE takes first.
+    fn first_candidate(&mut self, context: &Context<'_>) -> Option<Path> {
+        let candidates = self.addresses.candidates(context.now, context.locals);
+        candidates.first().copied()
     }
 
     /// A new UPDATE: acts on its parameters in the order that the RFCs give, and answers.
@@ -542,21 +570,27 @@ impl Session {
             Some(set) => Some(LocatorSet::parse(set.contents).map_err(|_| Refusal::Malformed)?),
             None => None,
         };
-        let rekey_id = match message.find(kind::ESP_INFO) {
-            Some(info) => {
-                let info = EspInfo::parse(info.contents).map_err(|_| Refusal::Malformed)?;
-                self.hear_esp_info(context, message, info)?
+        let postponed = self.updates.postponed.take_if(|it| it.id == id);
+        let (mut rekey_id, mut is_too_soon) = (None, false);
+        if let Some(info) = message.find(kind::ESP_INFO) {
+            let info = EspInfo::parse(info.contents).map_err(|_| Refusal::Malformed)?;
+            match self.hear_esp_info(context, message, info) {
+                // Where the peer is must not wait until it may have new keys.
+                Err(Refusal::Limit) if locators.is_some() => is_too_soon = true,
+                heard => rekey_id = heard?,
             }
-            None => None,
-        };
-        if let Some(set) = locators {
-            outcome.is_renamed = true;
-            let cap = context.config.limits.addresses;
-            let (now, locals) = (context.now, context.locals);
-            let before = self.addresses.whereabouts(now, locals);
-            outcome.to_verify = self.addresses.replace(now, &set, locals, cap);
-            let after = self.addresses.whereabouts(now, locals);
-            outcome.has_moved = before.0 != after.0 || before.1 == after.1;
+        }
+        if is_too_soon {
+            context.outbox.refuse(Refusal::Limit);
+        }
+        match (postponed, locators) {
+            (Some(known), _) if is_too_soon => {
+                self.repeat_reply(context, &known.reply);
+                self.updates.postponed = Some(known);
+                return Ok(());
+            }
+            (None, Some(set)) => self.hear_locators(context, &set, outcome),
+            _ => {}
         }
         outcome.registers = rendezvous::wants_registration(message);
         let to_verify = outcome.to_verify;
@@ -569,25 +603,39 @@ impl Session {
             .map(|echo| echo.contents);
         let path = match outcome.to_verify {
             Some(address) => path_to(context.locals, address),
-            None => self
-                .addresses
-                .candidates(context.now, context.locals)
-                .first()
-                .copied(),
+            None => self.first_candidate(context),
         };
         let to = path.map_or_else(|| self.peer.hit().address().into(), |path| path.remote);
         let echo: Vec<&[u8]> = echo.into_iter().collect();
         let reply = if outcome.registers {
             self.registration_reply(context, id)
         } else {
-            self.build(context, Some(id), &echo, pending.as_ref(), to)
+            let acknowledged = (!is_too_soon).then_some(id);
+            self.build(context, acknowledged, &echo, pending.as_ref(), to)
         };
         let reply = reply.ok_or(Refusal::Limit)?;
         if let Some(path) = path {
             context.send(&path, &reply);
         }
-        self.updates.seen = Some(Seen { id, reply });
+        let heard = Some(Seen { id, reply });
+        if is_too_soon {
+            self.updates.postponed = heard;
+        } else {
+            self.updates.seen = heard;
+            self.updates.postponed = None;
+        }
         Ok(())
+    }
+
+    /// The peer names its addresses anew.
+    fn hear_locators(&mut self, context: &Context<'_>, set: &LocatorSet, outcome: &mut Outcome) {
+        outcome.is_renamed = true;
+        let cap = context.config.limits.addresses;
+        let (now, locals) = (context.now, context.locals);
+        let before = self.addresses.whereabouts(now, locals);
+        outcome.to_verify = self.addresses.replace(now, set, locals, cap);
+        let after = self.addresses.whereabouts(now, locals);
+        outcome.has_moved = before.0 != after.0 || before.1 == after.1;
     }
 
     /// Acknowledges a request for registration, and grants or refuses it.

@@ -1,6 +1,7 @@
 //! What a peer with the right keys and wrong intentions can do with offers of new keys.
 
 use super::Host;
+use crate::addresses::AddressState;
 use crate::config::{Config, Peer, Rekeying};
 use crate::event::{Protocol, Refusal, Transmit};
 use crate::group::{Group, KeyPair};
@@ -9,7 +10,9 @@ use alloc::vec::Vec;
 use chacha20::ChaCha20Rng;
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
-use outlast_wire::hip::{Builder, DiffieHellman, EspInfo, PacketType, kind};
+use outlast_wire::hip::{
+    Builder, DiffieHellman, EspInfo, Locator, LocatorSet, Message, PacketType, Traffic, kind,
+};
 use rand_core::SeedableRng;
 
 fn address(host: usize) -> IpAddr {
@@ -96,6 +99,17 @@ impl Pair {
     fn offer_after(
         &mut self,
         before: Option<(u32, &[u8])>,
+        keys: (u16, u32),
+        value: Option<(u8, &[u8])>,
+    ) -> Transmit {
+        self.offer_from(None, before, keys, value)
+    }
+
+    /// One that names another address of the second host, too.
+    fn offer_from(
+        &mut self,
+        elsewhere: Option<IpAddr>,
+        before: Option<(u32, &[u8])>,
         (index, new_spi): (u16, u32),
         value: Option<(u8, &[u8])>,
     ) -> Transmit {
@@ -113,6 +127,17 @@ impl Pair {
             new_spi,
         };
         builder.push_with(kind::ESP_INFO, |out| info.write(out));
+        if let Some(address) = elsewhere {
+            let locator = Locator {
+                traffic: Traffic::Both,
+                is_preferred: true,
+                lifetime: u32::MAX,
+                spi: Some(new_spi),
+                address,
+            };
+            let set = LocatorSet(alloc::vec![locator]);
+            builder.push_with(kind::LOCATOR_SET, |out| set.write(out));
+        }
         builder.push(kind::SEQ, &id.to_be_bytes());
         if let Some((_, answer)) = before {
             builder.push(kind::ACK, answer);
@@ -125,6 +150,27 @@ impl Pair {
         let mut payload = context
             .authenticate(builder, rhash, keys)
             .expect("a packet");
+        Builder::set_checksum(&mut payload, address(1), address(0));
+        Transmit {
+            source: address(1),
+            destination: address(0),
+            protocol: Protocol::Hip,
+            payload,
+        }
+    }
+
+    /// An authentic answer of the second host to the test with this number.
+    fn echo(&mut self, id: &[u8], nonce: &[u8]) -> Transmit {
+        let peer = self.hosts[0].hit();
+        let own = self.hosts[1].hit();
+        let (association, mut context) = self.hosts[1].lend(self.now, peer).expect("one");
+        let session = association.session().expect("a session");
+        let mut builder = Builder::new(PacketType::Update, own, peer);
+        builder.push(kind::ACK, id);
+        builder.push(kind::ECHO_RESPONSE_SIGNED, nonce);
+        let (rhash, keys) = (session.keying.rhash, &session.keying.keys.own);
+        let packet = context.authenticate(builder, rhash, keys);
+        let mut payload = packet.expect("a packet");
         Builder::set_checksum(&mut payload, address(1), address(0));
         Transmit {
             source: address(1),
@@ -248,7 +294,7 @@ fn of_a_flood_of_acknowledged_offers_one_in_ten_seconds_is_computed() {
         let packet = pair.offer_after(told, (0, spi), Some((7, &value)));
         pair.deliver(0, &packet);
         while let Some(sent) = pair.hosts[0].poll_transmit() {
-            let message = outlast_wire::hip::Message::parse(&sent.payload).expect("HIP");
+            let message = Message::parse(&sent.payload).expect("HIP");
             if let (Some(_), Some(id)) = (message.find(kind::ACK), message.find(kind::SEQ)) {
                 before = Some((spi, id.contents.to_vec()));
                 answers += 1;
@@ -259,6 +305,47 @@ fn of_a_flood_of_acknowledged_offers_one_in_ten_seconds_is_computed() {
     assert_eq!(answers, 4);
     let refused = pair.hosts[0].counters().refused(Refusal::Limit);
     assert_eq!(refused, 196, "for now");
+}
+
+/// Where the peer is does not wait until its next keys may be computed.
+#[test]
+fn new_addresses_count_though_the_new_keys_beside_them_come_too_soon() {
+    let mut pair = Pair::new();
+    let value = fresh(Group::P256, 9);
+    let packet = pair.offer(0, 1_000, Some((7, &value)));
+    pair.deliver(0, &packet);
+    let answer = pair.hosts[0].poll_transmit().expect("an answer");
+    let message = Message::parse(&answer.payload).expect("HIP");
+    let id = message.find(kind::SEQ).expect("SEQ").contents.to_vec();
+    let elsewhere = IpAddr::from([192, 0, 2, 77]);
+    let before = Some((1_000, id.as_slice()));
+    let packet = pair.offer_from(Some(elsewhere), before, (0, 2_000), Some((7, &value)));
+    pair.now += Duration::from_secs(1);
+    pair.deliver(0, &packet);
+    let keys = pair.spis(0);
+    let test = pair.hosts[0].poll_transmit().expect("a test");
+    assert_eq!(test.destination, elsewhere);
+    let message = Message::parse(&test.payload).expect("HIP");
+    let nonce = message.find(kind::ECHO_REQUEST_SIGNED);
+    let nonce = nonce.expect("a nonce").contents.to_vec();
+    let test_id = message.find(kind::SEQ).expect("SEQ").contents.to_vec();
+    let acknowledged = message.find(kind::ACK).expect("ACK").contents;
+    assert_eq!(acknowledged, 101_u32.to_be_bytes(), "the former offer only");
+    assert_eq!(pair.hosts[0].counters().refused(Refusal::Limit), 1);
+    let echo = pair.echo(&test_id, &nonce);
+    pair.deliver(0, &echo);
+    let addresses = |pair: &Pair| pair.hosts[0].views().next().expect("one").addresses;
+    let active = (elsewhere, AddressState::Active);
+    let first = addresses(&pair)[0];
+    assert_eq!((first.address, first.state), active);
+    // The peer repeats it, and nothing more comes of it until the keys are old enough.
+    for seconds in [2, 10] {
+        pair.now += Duration::from_secs(seconds);
+        pair.deliver(0, &packet);
+        assert_eq!(pair.spis(0) != keys, seconds == 10, "after {seconds} s");
+        let view = pair.hosts[0].views().next().expect("one");
+        assert_eq!(view.readdressings, 1);
+    }
 }
 
 #[test]
@@ -272,7 +359,7 @@ fn a_new_secret_is_offered_when_the_material_has_run_out() {
             session.keying.esp_index = index;
         }
         let sent = pair.rekey();
-        let message = outlast_wire::hip::Message::parse(&sent.payload).expect("HIP");
+        let message = Message::parse(&sent.payload).expect("HIP");
         let value = message.find(kind::DIFFIE_HELLMAN);
         assert_eq!(value.is_some(), is_expected, "index {index}");
         pair.deliver(1, &sent);

@@ -36,6 +36,8 @@ impl Host {
                     session.wake_silent(&mut context);
                 }
             }
+            // What waits goes out when the association is settled.
+            Reason::FirstFlight => {}
         }
     }
 

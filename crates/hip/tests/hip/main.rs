@@ -3,6 +3,7 @@
 mod common;
 
 mod exchange;
+mod first_flight;
 mod hostile;
 mod judges;
 mod local_scope;

@@ -79,6 +79,7 @@ enum Order {
     Cut(Cut, Sender<io::Result<Instant>>),
     Mend(Sender<io::Result<Instant>>),
     Tell(Sender<Since>),
+    ResetDelay,
     Newest(Sender<Option<Bytes>>),
     End,
 }
@@ -116,6 +117,16 @@ impl Air {
     /// When the emulator broke down.
     pub fn since(&self) -> io::Result<Since> {
         self.ask(Order::Tell)
+    }
+
+    /// Counts [`Since::worst_delay`] from now on.
+    ///
+    /// # Errors
+    /// When the emulator broke down.
+    pub fn reset_delay(&self) -> io::Result<()> {
+        self.orders.send(Order::ResetDelay).map_err(|_| AirBroken)?;
+        self.waker.wake();
+        Ok(())
     }
 
     /// The newest IP packet from the mobile host, be it that it was lost; `None` if there was none.
@@ -240,6 +251,7 @@ impl Ether {
                 Order::Cut(how, reply) => drop(reply.send(self.cut(how))),
                 Order::Mend(reply) => drop(reply.send(self.mend())),
                 Order::Tell(reply) => drop(reply.send(self.since.clone())),
+                Order::ResetDelay => self.since.worst_delay = Duration::ZERO,
                 Order::Newest(reply) => {
                     let newest = self.newest_of_mobile.as_ref();
                     drop(reply.send(newest.map(|frame| frame.0.slice(ETHERNET_HEADER..))));

@@ -297,8 +297,8 @@ fn make(
     let who = Who::ALL[number % Who::ALL.len()];
     let cut = place.cut(who)?;
     crate::gateway_matrix::trial::pause_until(cancel, cut + trial.outage(number))?;
-    // The emulator's lateness is counted from here on.
     let air_error = |error| TrialError::Site(LabError::Emulator(error));
+    place.site.air.reset_delay().map_err(air_error)?;
     let before = meter.read()?;
     let works = place.settle(who)?;
     let mut resume_s = [None; PROGRAMS.len()];
