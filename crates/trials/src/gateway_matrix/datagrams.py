@@ -1,6 +1,6 @@
 """A stream of 64 kbit/s by UDP, as of a telephone call: 160 bytes every 20 ms.
 
-send ADDRESS PORT                 sends to whoever says something, until nobody has for five seconds
+send ADDRESS PORT                 sends to whoever says something, until nobody has for five minutes
 receive ADDRESS PORT OVER FILE    listens until there is a file OVER, and notes in FILE for each datagram
                                   when it was sent and when it came, in nanoseconds of the clock that both
                                   share
@@ -14,7 +14,7 @@ import time
 EVERY_S = 0.02
 SIZE = 160
 ALIVE_S = 1
-FORGOTTEN_S = 60
+FORGOTTEN_S = 300
 
 
 def opened(address):
