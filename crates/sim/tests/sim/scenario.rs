@@ -75,6 +75,28 @@ fn a_short_outage_amid_a_repair_without_sack_costs_no_more_with_hold() {
     }
 }
 
+/// Without timestamps a sender takes its timeout back, and needs somebody who fills its holes.
+#[test]
+fn without_timestamps_and_sack_a_short_outage_costs_no_more_with_hold() {
+    let elapsed = |outlast: &str| {
+        let text = format!(
+            "[link]\nrate = \"10 Mbit/s\"\ndelay = \"20 ms\"\n\
+             [link.outages]\nprocess = \"single\"\nstart = \"2300 ms\"\nlength = \"1 s\"\n\
+             [workload]\nkind = \"bulk\"\nbytes = \"8750 kB\"\n\
+             [stack]\ncongestion = \"bbr\"\nsack = false\ntimestamps = false\n\
+             {outlast}[run]\nrepeat = 5\n"
+        );
+        let scenario = scenario(&text);
+        let runs = (0..5).map(|number| run(&scenario, number).expect("it can be simulated"));
+        let mut elapsed: Vec<_> = runs.map(|report| report.result.elapsed_s).collect();
+        elapsed.sort_by(f64::total_cmp);
+        elapsed[2]
+    };
+    let control = elapsed("");
+    let held = elapsed("[outlast]\ngateway = \"hold\"\n");
+    assert!(held < 0.7 * control, "{held} s, {control} s");
+}
+
 #[test]
 fn hold_resumes_although_nobody_tells_of_the_outage() {
     let result = |outlast: &str| {

@@ -688,10 +688,14 @@ impl Hold {
 
     fn begin_episode(&mut self, cx: &mut Context<'_>) {
         let was_away = self.stage.come_back();
+        let has_timestamps = self.near_clock.is_some();
         if cx.sack != Some(false) && cx.rules.has(HoldRule::FillShownHoles) {
-            self.stand_in.begin(cx.now, Watch::ShownHole);
+            self.stand_in
+                .begin(cx.now, Watch::ShownHole, has_timestamps);
         } else if cx.sack == Some(false) && cx.rules.has(HoldRule::FillForSender) {
-            let is_watched = self.stand_in.begin(cx.now, Watch::Standstill);
+            let is_watched = self
+                .stand_in
+                .begin(cx.now, Watch::Standstill, has_timestamps);
             self.kept.keep_stale(is_watched, cx);
         }
         let has_waited = self.has_kept();

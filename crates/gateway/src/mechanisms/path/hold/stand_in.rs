@@ -8,7 +8,8 @@
 //! crosses for longer than a round trip and the shortest timeout, it sends the oldest segment again, and with
 //! each acknowledgement that this draws the next, as the sender would (RFC 6582, section 3.2) - until the
 //! sender repeats something itself. Each acknowledgement puts off the sender's timeout, though, and a timeout brings everything
-//! back in a few round trips. So this is not done after a short outage, of which the timeout is short, too.
+//! back in a few round trips. So this is not done after a short outage, of which the timeout is short, too, if timestamps tell
+//! the sender that it was no spurious one (RFC 3522): without them it takes its timeout back, and waits for another.
 //!
 //! A sender with SACK knows its holes, but may take what it has lost for under way: Linux forgets to look
 //! again at a segment that it held for lost, if it takes that back before it has repeated the segment
@@ -21,7 +22,7 @@ use outlast_wire::SeqNumber;
 
 /// No stack's retransmission timeout is shorter, beyond the round trip (Linux, `TCP_RTO_MIN`).
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
-/// After a shorter outage a sender without SACK is left to its timeout: `cargo run --release -p outlast-sim --example
+/// After a shorter outage a sender with timestamps and without SACK is left to its timeout: `cargo run --release -p outlast-sim --example
 /// ablation -- 24 sackless`.
 const SHORTEST_OUTAGE: Duration = Duration::from_secs(3);
 /// The longest pause between two attempts that nobody answers.
@@ -70,12 +71,13 @@ impl StandIn {
         };
     }
 
-    /// The link is back. Returns whether it may come to filling holes.
-    pub(super) fn begin(&mut self, now: Instant, watch: Watch) -> bool {
+    /// The link is back; the sender may send timestamps. Returns whether it may come to filling holes.
+    pub(super) fn begin(&mut self, now: Instant, watch: Watch, has_timestamps: bool) -> bool {
         self.watch = watch;
         let length = now.since(self.away_since);
         let lasts = (length * AFTERMATH).clamp(SHORTEST_AFTERMATH, LONGEST_AFTERMATH);
-        let is_watched = watch == Watch::ShownHole || length >= SHORTEST_OUTAGE;
+        let is_quick = has_timestamps && length < SHORTEST_OUTAGE;
+        let is_watched = watch == Watch::ShownHole || !is_quick;
         self.until = is_watched.then(|| now + lasts);
         is_watched
     }
