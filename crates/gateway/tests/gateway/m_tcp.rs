@@ -697,6 +697,25 @@ fn sent_at_the_return(timeouts: u32) -> Path {
 }
 
 #[test]
+fn a_hole_that_its_sender_has_forgotten_is_filled_by_a_sender_that_recovers_itself() {
+    let mut path = adaptive();
+    for n in 3..8 {
+        assert_eq!(path.data(n * MSS, MSS), None);
+    }
+    path.after_ms(40);
+    for _ in 0..4 {
+        path.far_ack(MSS);
+    }
+    assert_eq!(to_mobile(&mut path), [], "its sender's to repeat");
+    path.after_ms(2_000);
+    assert_eq!(to_mobile(&mut path), []);
+    path.far_ack(MSS);
+    assert_eq!(to_mobile(&mut path), [Data(MSS, MSS)]);
+    path.far_ack(MSS);
+    assert_eq!(to_mobile(&mut path), [], "once in a timeout");
+}
+
+#[test]
 fn what_its_sender_takes_for_under_way_goes_out_once_more_if_it_is_lost_at_the_return() {
     let mut path = sent_at_the_return(3);
     path.after_ms(500);

@@ -310,6 +310,10 @@ impl Wireless {
             return Heard::Local;
         }
         if self.sender_recovers {
+            // Linux may forget a segment that it held for lost, once it takes its timeout for spurious
+            // (`tcp_try_undo_partial`): then nobody else sends this one before a timeout as long as the outage.
+            self.cache
+                .send_front_again_if_older(acked, cx.now, timeout(cx.flow));
             return Heard::Hole;
         }
         self.duplicates = self.duplicates.saturating_add(1);
