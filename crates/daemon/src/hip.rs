@@ -241,10 +241,11 @@ impl Daemon {
             let mut ready: Vec<Ready> = self.poller.wait()?.collect();
             // Signatures take time, and data does not wait for them.
             ready.sort_by_key(|ready| self.protocol(ready.token) == Some(Protocol::Hip));
-            let now = clock::now();
             for Ready { token, .. } in ready {
+                // What was told before this turn may have taken long.
+                let now = clock::now();
                 match token {
-                    TUN => self.take_data(now)?,
+                    TUN => self.take_data()?,
                     MONITOR => self.take_changes(now)?,
                     TIMER => {
                         self.timer.note_expiry();
@@ -256,10 +257,11 @@ impl Daemon {
                         let _ = self.reload(now);
                     }
                     token if Operations::owns(token) => self.hear(now, token)?,
-                    Token(number) => self.take_packets(now, number)?,
+                    Token(number) => self.take_packets(number)?,
                 }
-                self.put_out(now)?;
+                self.put_out(clock::now())?;
             }
+            let now = clock::now();
             self.host.handle_timeout(now);
             self.drain(now)?;
         }
@@ -273,18 +275,21 @@ impl Daemon {
     }
 
     /// Packets of applications.
-    fn take_data(&mut self, now: Instant) -> io::Result<()> {
+    ///
+    /// The clock is read for each packet, once the packet is there: timestamps of TCP that the host reads in it are
+    /// never from the future then.
+    fn take_data(&mut self) -> io::Result<()> {
         for _ in 0..BURST {
             match self.tun.read(&mut self.buffer)? {
-                Some(packet) => self.host.handle_data(now, packet),
+                Some(packet) => self.host.handle_data(clock::now(), packet),
                 None => break,
             }
         }
         Ok(())
     }
 
-    /// Packets of other hosts.
-    fn take_packets(&mut self, now: Instant, number: u64) -> io::Result<()> {
+    /// Packets of other hosts, with the time at which each of them is there, as in [`Self::take_data`].
+    fn take_packets(&mut self, number: u64) -> io::Result<()> {
         let Some((protocol, receiver)) = number
             .checked_sub(FIRST_RECEIVER)
             .and_then(|number| self.places.receiver(number))
@@ -301,7 +306,7 @@ impl Daemon {
             };
             let path = (received.source, received.destination);
             self.host
-                .handle_packet(now, path, protocol, received.payload);
+                .handle_packet(clock::now(), path, protocol, received.payload);
         }
         Ok(())
     }

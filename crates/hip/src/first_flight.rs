@@ -64,6 +64,7 @@ pub(crate) struct FirstFlight {
     turns: VecDeque<Ports>,
     /// Bytes that may go out.
     room: u64,
+    /// Bytes of all segments that wait.
     held: usize,
     /// The shortest one.
     round_trip: Duration,
@@ -114,6 +115,9 @@ impl FirstFlight {
             return Some(data);
         }
         if let Some(earlier) = line.waiting.iter_mut().find(|it| is_repetition(it, &data)) {
+            // Their options may differ, as SACK blocks do.
+            self.held += data.payload.len();
+            self.held -= earlier.payload.len();
             *earlier = data;
             return None;
         }
@@ -131,8 +135,8 @@ impl FirstFlight {
             return;
         };
         let bytes = data.payload.len() as u64;
-        line.sent += bytes;
-        line.in_flight += bytes;
+        line.sent = line.sent.saturating_add(bytes);
+        line.in_flight = line.in_flight.saturating_add(bytes);
         self.room = self.room.saturating_sub(bytes);
     }
 
@@ -144,12 +148,14 @@ impl FirstFlight {
         // The peer may have had the rest before.
         let bytes = line.in_flight.min(u64::from(acknowledged.bytes));
         line.in_flight -= bytes;
-        line.acknowledgements += 1;
+        line.acknowledgements = line.acknowledgements.saturating_add(1);
         line.has_gone_on |= acknowledged.is_all || line.acknowledgements >= ENOUGH;
         let took = acknowledged.sent_at.map(|sent_at| now.since(sent_at));
         self.round_trip = took.unwrap_or(Duration::MAX).min(self.round_trip);
         let is_soon = took.is_some_and(|took| took <= self.round_trip.saturating_add(QUEUE));
-        self.room += bytes * if is_soon { GROWTH } else { 1 };
+        // `acknowledged.bytes` has 32 bits, so the product fits.
+        let more = bytes * if is_soon { GROWTH } else { 1 };
+        self.room = self.room.saturating_add(more);
     }
 
     /// Whether nothing needs to wait any more.
@@ -264,6 +270,36 @@ mod tests {
                 assert_eq!(of(&taken), of(&given), "seed {seed}, port {port}");
             }
             assert_eq!(flight.held, 0, "seed {seed}");
+        }
+    }
+
+    /// TCP sends a segment again that waits, with fewer SACK blocks or with more: it waits once, and counts once.
+    #[test]
+    fn a_repetition_of_another_length_counts_as_what_it_is() {
+        /// The segment with so many words of options.
+        fn with_options(data: &Data, words: u8) -> Data {
+            let mut data = data.clone();
+            data.payload[12] = (5 + words) << 4;
+            let options = core::iter::repeat_n(1, usize::from(words) * 4);
+            data.payload.splice(HEADER..HEADER, options);
+            data
+        }
+        let now = Instant::from_millis(1_000);
+        for [first, second] in [[10, 0], [0, 10], [3, 3]] {
+            let ports = [[0, 1, 0, 80], [0, 2, 0, 80]];
+            let mut flight = FirstFlight::begin((now, None), &ports, None);
+            for number in 0..4 {
+                flight.note_sent(&segment(1, number * 1_440, 1_440));
+            }
+            let plain = segment(1, 4 * 1_440, 100);
+            assert!(flight.admit(with_options(&plain, first)).is_none());
+            assert!(flight.admit(with_options(&plain, second)).is_none());
+            let expected = HEADER + 100 + usize::from(second) * 4;
+            assert_eq!(flight.held, expected);
+            let released = flight.next(now + LONGEST).expect("what waits");
+            assert_eq!(released.payload.len(), expected);
+            assert!(flight.next(now + LONGEST).is_none());
+            assert_eq!(flight.held, 0);
         }
     }
 

@@ -299,6 +299,8 @@ impl Host {
     }
 
     /// A packet of the protocol 139 or 50 has arrived.
+    ///
+    /// `now` is read once the packet is there, not before: the clock of the peer's TCP is set by it.
     pub fn handle_packet(
         &mut self,
         now: Instant,

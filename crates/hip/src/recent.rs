@@ -27,6 +27,11 @@
 //! timeout for spurious (RFC 3522), count what is lost as on its way again, and measure a round trip as long as the
 //! outage. Its next timeout would then come long after the next outage, without a back-off that could be taken back.
 //!
+//! Neither timestamp may be ahead of its clock: TCP takes no round trip from an echo out of the future. And what
+//! TCP hands down later must not be behind what has gone out, or the peer drops it (RFC 7323, section 5): a segment
+//! may have waited for this host's attention with a timestamp from before another one was sent again. Such a
+//! segment gets fresh timestamps, too.
+//!
 //! Other protocols are left alone: their packets must not come twice.
 
 use crate::association::Data;
@@ -63,6 +68,10 @@ const REPETITIONS: u32 = 4;
 
 /// How long a reading of the peer's clock is kept for a better one. Clocks differ by some milliseconds meanwhile.
 const READING: Duration = Duration::from_secs(60);
+
+/// The peer's clock may be slower than this host's by one part of so many: two oscillators, each wrong by 100 parts in a
+/// million, and some more.
+const DRIFT: u64 = 4_096;
 
 /// Errors about one segment. Each takes one back-off back, and those that are too many do nothing: a
 /// connection has no more back-offs than Linux repeats a segment (`tcp_retries2`).
@@ -189,7 +198,7 @@ pub(crate) fn is_repetition(earlier: &Data, later: &Data) -> bool {
     }
 }
 
-/// A clock of TCP timestamps, read at a time.
+/// A clock of TCP timestamps, read at a time, or some time before that.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     value: u32,
@@ -197,20 +206,46 @@ struct Clock {
 }
 
 impl Clock {
-    /// Whether this earlier reading is the better one of the same clock: the later one was longer on its way, as
-    /// through a queue that is full. One that is too old proves nothing, because no two clocks are equally fast.
-    fn is_ahead_of(self, later: Self) -> bool {
-        let lead = self.now(later.at).wrapping_sub(later.value);
-        let is_fresh = later.at.since(self.at) < READING;
-        is_fresh && lead > 0 && lead <= i32::MAX.cast_unsigned()
+    /// What it shows now, at least. Linux counts milliseconds, or microseconds, of which so few are harmless; whole
+    /// ones, so that the result is never ahead.
+    fn now(self, now: Instant) -> u32 {
+        self.after(now.nanos_since(self.at))
     }
 
-    /// What it shows now. Linux counts milliseconds, or microseconds, of which so few are harmless; whole ones,
-    /// so that the result is never ahead.
-    fn now(&self, now: Instant) -> u32 {
-        self.value
-            .wrapping_add(now.since(self.at).as_millis() as u32)
+    /// What the peer's shows now, at least. It may be slower than the clock that tells this time.
+    fn now_elsewhere(self, now: Instant) -> u32 {
+        let nanos = now.nanos_since(self.at);
+        self.after(nanos - nanos / DRIFT)
     }
+
+    fn after(self, nanos: u64) -> u32 {
+        self.value.wrapping_add((nanos / 1_000_000) as u32)
+    }
+
+    /// The better one of two readings of the peer's clock: the other was longer on its way, as through a queue that is
+    /// full. One that is too old proves nothing, because no two clocks are equally fast.
+    fn better_elsewhere(self, later: Self) -> Self {
+        let is_fresh = later.at.since(self.at) < READING;
+        let is_ahead = is_after(self.now_elsewhere(later.at), later.value);
+        if is_fresh && is_ahead { self } else { later }
+    }
+
+    /// The better one of two readings of this host's own clock, which is as fast as the one that tells the time.
+    fn better(self, other: Self) -> Self {
+        let is_later = self.at <= other.at;
+        let (earlier, later) = if is_later {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        let is_ahead = is_after(earlier.now(later.at), later.value);
+        if is_ahead { earlier } else { later }
+    }
+}
+
+/// Whether one timestamp is later than another (RFC 7323, section 5.2).
+const fn is_after(one: u32, other: u32) -> bool {
+    SeqNumber(one).after(SeqNumber(other))
 }
 
 /// The whole packet of a segment between two hosts.
@@ -320,6 +355,10 @@ struct Connection {
     snd_una: Option<SeqNumber>,
     /// The clock of the peer's TCP.
     peer_clock: Option<Clock>,
+    /// The clock of this host's.
+    own_clock: Option<Clock>,
+    /// The latest timestamp that went out.
+    newest: Option<u32>,
     /// When TCP was told of its vain back-off, until it sends something.
     told_at: Option<Instant>,
     /// When it sends its last segment once more, until the peer acknowledges something.
@@ -398,6 +437,21 @@ impl Connection {
         is_silent.is_some() || again.is_some()
     }
 
+    /// Notes the timestamp of what goes out.
+    fn note_timestamp(&mut self, read: Clock) {
+        let best = self.own_clock.map_or(read, |known| known.better(read));
+        self.own_clock = Some(best);
+        if !self.is_overtaken(Some(read.value)) {
+            self.newest = Some(read.value);
+        }
+    }
+
+    /// Whether the peer would drop this timestamp, because it has heard a later one.
+    fn is_overtaken(&self, timestamp: Option<u32>) -> bool {
+        let both = self.newest.zip(timestamp);
+        both.is_some_and(|(newest, timestamp)| is_after(newest, timestamp))
+    }
+
     /// When it last sent something that may still be missing.
     fn last_sent(&self) -> Option<Instant> {
         let both = [&self.data, &self.acknowledgement];
@@ -408,20 +462,23 @@ impl Connection {
 /// A segment with fresh timestamps; nothing if it has none.
 fn refreshed(
     data: &Data,
-    peer_clock: Option<Clock>,
+    connection: Option<&Connection>,
     now: Instant,
     hosts: [Hit; 2],
 ) -> Option<Vec<u8>> {
     let packet = parse(&data.payload, hosts)?;
     let old = packet.tcp()?.options.timestamps?;
-    let own_clock = Clock {
+    let read = Clock {
         value: old.value,
         at: data.handed_at,
     };
+    let own_clock = connection.and_then(|it| it.own_clock);
+    let own_clock = own_clock.map_or(read, |known| known.better(read));
+    let peer_clock = connection.and_then(|it| it.peer_clock);
     let mut edit = packet.edit();
     let fresh = Timestamps {
         value: own_clock.now(now),
-        echo: peer_clock.map_or(old.echo, |clock| clock.now(now)),
+        echo: peer_clock.map_or(old.echo, |clock| clock.now_elsewhere(now)),
     };
     edit.set_timestamps(fresh).ok()?;
     let bytes = edit.finish().to_bytes();
@@ -471,6 +528,10 @@ impl Recent {
         }
         self.make_room(outline.ports);
         let connection = self.connections.entry(outline.ports).or_default();
+        if let Some(value) = outline.timestamp {
+            let at = data.handed_at;
+            connection.note_timestamp(Clock { value, at });
+        }
         let sent = Sent {
             data,
             seq: outline.seq,
@@ -498,16 +559,21 @@ impl Recent {
         }
     }
 
-    /// Gives a segment that TCP has handed down a while ago the timestamps that it would bear if TCP handed it down
-    /// now, and had heard its peer just now.
+    /// Gives a segment the timestamps that it would bear if TCP handed it down now, and had heard its peer just now:
+    /// one that was handed down a while ago, or whose timestamp another one has overtaken.
     pub(crate) fn refresh(&self, now: Instant, data: Data, hosts: [Hit; 2]) -> Data {
         let outline = Outline::of(&data.payload).filter(|_| data.next == TCP);
-        let Some(outline) = outline.filter(|_| data.handed_at < now) else {
+        let Some(outline) = outline else {
             return data;
         };
-        let connection = self.connections.get(&outline.ports);
-        let peer_clock = connection.and_then(|connection| connection.peer_clock);
-        let payload = refreshed(&data, peer_clock, now, hosts);
+        // A SYN begins another connection.
+        let is_first = outline.flags.contains(TcpFlags::SYN);
+        let connection = self.connections.get(&outline.ports).filter(|_| !is_first);
+        let is_overtaken = connection.is_some_and(|it| it.is_overtaken(outline.timestamp));
+        if data.handed_at >= now && !is_overtaken {
+            return data;
+        }
+        let payload = refreshed(&data, connection, now, hosts);
         Data {
             payload: payload.unwrap_or(data.payload),
             handed_at: now,
@@ -528,10 +594,9 @@ impl Recent {
         };
         if let Some(value) = outline.timestamp {
             let read = Clock { value, at: now };
-            let best = connection
-                .peer_clock
-                .filter(|known| known.is_ahead_of(read));
-            connection.peer_clock = best.or(Some(read));
+            let known = connection.peer_clock;
+            let best = known.map_or(read, |known| known.better_elsewhere(read));
+            connection.peer_clock = Some(best);
         }
         let ack = outline.ack;
         let before = connection.snd_una;

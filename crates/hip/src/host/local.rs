@@ -145,6 +145,8 @@ impl Host {
     }
 
     /// A packet of this host's applications: IPv6 between tags, or IPv4 between LSIs.
+    ///
+    /// `now` is read once the packet is there, not before: timestamps of TCP are renewed by it.
     pub fn handle_data(&mut self, now: Instant, packet: &[u8]) {
         if is_v4(packet) {
             return self.handle_local_data(now, packet);

@@ -12,4 +12,5 @@ mod readdress;
 mod recorded;
 mod rekey;
 mod segments;
+mod timestamps;
 mod volume;
