@@ -24,14 +24,14 @@ use crate::operations::Operations;
 use crate::peers::{KernelAsker, Questions};
 use anyhow::Context;
 use immediate::Immediate;
-use interfaces::{Interfaces, News, What};
+use interfaces::{Interfaces, Moved, News, What};
 use metrics::Tally;
 use outlast_base::time::Instant;
 use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
-use outlast_host::{Event, Host, HostConfig, Limits};
+use outlast_host::{Event, Host, HostConfig, Limits, Network};
 use outlast_linux::clock;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
-use outlast_linux::netlink::InterfaceIndex;
+use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::priority::{Priority, favour_current_thread};
 use outlast_linux::privilege;
@@ -66,7 +66,7 @@ const MOST_HOSTS: usize = 1_024;
 const MOST_REQUESTS: usize = 1_024;
 
 /// Events of silent peers that are heard before anything else is done.
-const MOST_EVENTS: usize = 4_096;
+const MOST_EVENTS: usize = 256;
 
 /// What is read if no other file is named, and this one is there.
 const USUAL_CONFIG: &str = "/etc/outlast/host.toml";
@@ -349,10 +349,11 @@ impl Daemon {
             let (Some(index), What::Back { away, leads_on }) = (news.index, news.what) else {
                 continue;
             };
+            let is_moved = matches!(news.moved, Moved::To(_));
             let link = LinkId {
                 interface: InterfaceId(index.0),
-                // The kernel does not tell which connections go by way of a router.
-                peer: news.peer.filter(|_| !leads_on),
+                // The kernel does not tell which connections go by way of a router; what has moved tells it.
+                peer: news.peer.filter(|_| !leads_on || is_moved),
             };
             self.returns.add(Return {
                 link,
@@ -369,11 +370,14 @@ impl Daemon {
                 state: LinkState::Up,
                 indicator: Indicator::Notify,
             };
-            if news.is_path_new {
-                self.host
-                    .handle_return_by_new_path(now, event, &mut self.stack);
-            } else {
-                self.host.handle_link(now, event, &mut self.stack);
+            let (host, stack) = (&mut self.host, &mut self.stack);
+            match news.moved {
+                Moved::No => host.handle_link(now, event, stack),
+                Moved::All => host.handle_return_by_new_path(now, event, stack),
+                Moved::To(Prefix { address, length }) => {
+                    let to = Network { address, length };
+                    host.handle_moved_route(now, link, to, stack);
+                }
             }
             self.drain(now)?;
         }
