@@ -43,6 +43,7 @@ use returns::{Found, Return, Returns};
 use settings::{Restart, Settings};
 use silence::SilentPeers;
 pub use status::HostStatus;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use suspension::Suspension;
 
@@ -159,6 +160,9 @@ impl Daemon {
                  and Linux 5.19 or later with BTF (see `outlast doctor`)"
             ))
         })?;
+        if let Some(error) = stack.lacks_slow_start() {
+            tracing::warn!("connections keep their windows on a new path: {error}");
+        }
         let user_timeouts = user_timeout::Programs::begin(settings.user_timeout.as_ref())?;
         let immediate = Immediate::load();
         let control = control.map_or_else(|| settings.control(), Path::to_owned);
@@ -401,6 +405,9 @@ impl Daemon {
     /// Sends what the agent has decided, and tells what it has seen.
     fn drain(&mut self, now: Instant) -> anyhow::Result<()> {
         self.stack.flush().context("cannot wake a connection")?;
+        // Hundreds of peers may be back at once.
+        let (mut whole, mut peers) = (Looked::default(), Looked::default());
+        let mut passed = BTreeSet::new();
         while let Some(event) = self.host.poll_event() {
             match event {
                 Event::Pass {
@@ -412,26 +419,26 @@ impl Daemon {
                         self.note_first_packet(now, &restored);
                     }
                     let index = InterfaceIndex(restored.link.interface.0);
-                    let interface = self.interfaces.name_of(index);
-                    tracing::info!(
-                        interface,
-                        connections,
-                        stalled,
-                        "looked through the connections"
-                    );
+                    passed.insert(index);
+                    let of = restored.link.peer.map_or(&mut whole, |_| &mut peers);
+                    of.add(connections, stalled);
                     let found = Found {
                         connections,
                         stalled,
                     };
                     self.returns.note(restored.link, found);
-                    let hosts = self.host.waiting().map(|id| id.remote.ip());
-                    self.interfaces
-                        .await_neighbours(now, index, hosts.take(MOST_HOSTS));
                 }
                 Event::ListFailed(error) => {
                     tracing::warn!("the connections could not be listed: {error}");
                 }
             }
+        }
+        whole.tell("looked through the connections");
+        peers.tell("looked through the connections with peers that are back");
+        for index in passed {
+            let hosts = self.host.waiting().map(|id| id.remote.ip());
+            self.interfaces
+                .await_neighbours(now, index, hosts.take(MOST_HOSTS));
         }
         Ok(())
     }
@@ -453,6 +460,33 @@ impl Daemon {
     }
 }
 
+/// What passes have found, for the log.
+#[derive(Debug, Default)]
+struct Looked {
+    returns: u32,
+    connections: u32,
+    stalled: u32,
+}
+
+impl Looked {
+    fn add(&mut self, connections: u32, stalled: u32) {
+        self.returns += 1;
+        self.connections = self.connections.saturating_add(connections);
+        self.stalled = self.stalled.saturating_add(stalled);
+    }
+
+    fn tell(&self, what: &str) {
+        let &Self {
+            returns,
+            connections,
+            stalled,
+        } = self;
+        if returns > 0 {
+            tracing::info!(returns, connections, stalled, "{what}");
+        }
+    }
+}
+
 /// Logs a change of a link; of single neighbours, of which a server has many, at level `debug`.
 fn tell(news: &News) {
     let (interface, by) = (&news.name, crate::status::indicator(news.by));
@@ -468,9 +502,12 @@ fn tell(news: &News) {
             let away_ms = away.map(|away| away.as_secs_f64() * 1e3);
             tracing::info!(interface, by, away_ms, "the link is back");
         }
-        (What::Back { away, .. }, Some(peer)) => {
+        (What::Back { away, leads_on }, Some(peer)) => {
             let away_ms = away.map(|away| away.as_secs_f64() * 1e3);
-            tracing::info!(interface, %peer, by, away_ms, "a neighbour is back");
+            match leads_on {
+                true => tracing::info!(interface, %peer, by, away_ms, "a router is back"),
+                false => tracing::debug!(interface, %peer, by, away_ms, "a neighbour is back"),
+            }
         }
     }
 }
