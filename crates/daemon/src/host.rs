@@ -24,14 +24,14 @@ use crate::operations::Operations;
 use crate::peers::{KernelAsker, Questions};
 use anyhow::Context;
 use immediate::Immediate;
-use interfaces::{Interfaces, News, What};
+use interfaces::{Interfaces, Moved, News, What};
 use metrics::Tally;
 use outlast_base::time::Instant;
 use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
-use outlast_host::{Event, Host, HostConfig, Limits};
+use outlast_host::{Event, Host, HostConfig, Limits, Network};
 use outlast_linux::clock;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
-use outlast_linux::netlink::InterfaceIndex;
+use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::priority::{Priority, favour_current_thread};
 use outlast_linux::privilege;
@@ -43,6 +43,7 @@ use returns::{Found, Return, Returns};
 use settings::{Restart, Settings};
 use silence::SilentPeers;
 pub use status::HostStatus;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use suspension::Suspension;
 
@@ -66,7 +67,7 @@ const MOST_HOSTS: usize = 1_024;
 const MOST_REQUESTS: usize = 1_024;
 
 /// Events of silent peers that are heard before anything else is done.
-const MOST_EVENTS: usize = 4_096;
+const MOST_EVENTS: usize = 256;
 
 /// What is read if no other file is named, and this one is there.
 const USUAL_CONFIG: &str = "/etc/outlast/host.toml";
@@ -159,6 +160,9 @@ impl Daemon {
                  and Linux 5.19 or later with BTF (see `outlast doctor`)"
             ))
         })?;
+        if let Some(error) = stack.lacks_slow_start() {
+            tracing::warn!("connections keep their windows on a new path: {error}");
+        }
         let user_timeouts = user_timeout::Programs::begin(settings.user_timeout.as_ref())?;
         let immediate = Immediate::load();
         let control = control.map_or_else(|| settings.control(), Path::to_owned);
@@ -349,10 +353,11 @@ impl Daemon {
             let (Some(index), What::Back { away, leads_on }) = (news.index, news.what) else {
                 continue;
             };
+            let is_moved = matches!(news.moved, Moved::To(_));
             let link = LinkId {
                 interface: InterfaceId(index.0),
-                // The kernel does not tell which connections go by way of a router.
-                peer: news.peer.filter(|_| !leads_on),
+                // The kernel does not tell which connections go by way of a router; what has moved tells it.
+                peer: news.peer.filter(|_| !leads_on || is_moved),
             };
             self.returns.add(Return {
                 link,
@@ -369,11 +374,14 @@ impl Daemon {
                 state: LinkState::Up,
                 indicator: Indicator::Notify,
             };
-            if news.is_path_new {
-                self.host
-                    .handle_return_by_new_path(now, event, &mut self.stack);
-            } else {
-                self.host.handle_link(now, event, &mut self.stack);
+            let (host, stack) = (&mut self.host, &mut self.stack);
+            match news.moved {
+                Moved::No => host.handle_link(now, event, stack),
+                Moved::All => host.handle_return_by_new_path(now, event, stack),
+                Moved::To(Prefix { address, length }) => {
+                    let to = Network { address, length };
+                    host.handle_moved_route(now, link, to, stack);
+                }
             }
             self.drain(now)?;
         }
@@ -397,6 +405,9 @@ impl Daemon {
     /// Sends what the agent has decided, and tells what it has seen.
     fn drain(&mut self, now: Instant) -> anyhow::Result<()> {
         self.stack.flush().context("cannot wake a connection")?;
+        // Hundreds of peers may be back at once.
+        let (mut whole, mut peers) = (Looked::default(), Looked::default());
+        let mut passed = BTreeSet::new();
         while let Some(event) = self.host.poll_event() {
             match event {
                 Event::Pass {
@@ -408,26 +419,26 @@ impl Daemon {
                         self.note_first_packet(now, &restored);
                     }
                     let index = InterfaceIndex(restored.link.interface.0);
-                    let interface = self.interfaces.name_of(index);
-                    tracing::info!(
-                        interface,
-                        connections,
-                        stalled,
-                        "looked through the connections"
-                    );
+                    passed.insert(index);
+                    let of = restored.link.peer.map_or(&mut whole, |_| &mut peers);
+                    of.add(connections, stalled);
                     let found = Found {
                         connections,
                         stalled,
                     };
                     self.returns.note(restored.link, found);
-                    let hosts = self.host.waiting().map(|id| id.remote.ip());
-                    self.interfaces
-                        .await_neighbours(now, index, hosts.take(MOST_HOSTS));
                 }
                 Event::ListFailed(error) => {
                     tracing::warn!("the connections could not be listed: {error}");
                 }
             }
+        }
+        whole.tell("looked through the connections");
+        peers.tell("looked through the connections with peers that are back");
+        for index in passed {
+            let hosts = self.host.waiting().map(|id| id.remote.ip());
+            self.interfaces
+                .await_neighbours(now, index, hosts.take(MOST_HOSTS));
         }
         Ok(())
     }
@@ -449,6 +460,33 @@ impl Daemon {
     }
 }
 
+/// What passes have found, for the log.
+#[derive(Debug, Default)]
+struct Looked {
+    returns: u32,
+    connections: u32,
+    stalled: u32,
+}
+
+impl Looked {
+    fn add(&mut self, connections: u32, stalled: u32) {
+        self.returns += 1;
+        self.connections = self.connections.saturating_add(connections);
+        self.stalled = self.stalled.saturating_add(stalled);
+    }
+
+    fn tell(&self, what: &str) {
+        let &Self {
+            returns,
+            connections,
+            stalled,
+        } = self;
+        if returns > 0 {
+            tracing::info!(returns, connections, stalled, "{what}");
+        }
+    }
+}
+
 /// Logs a change of a link; of single neighbours, of which a server has many, at level `debug`.
 fn tell(news: &News) {
     let (interface, by) = (&news.name, crate::status::indicator(news.by));
@@ -464,9 +502,12 @@ fn tell(news: &News) {
             let away_ms = away.map(|away| away.as_secs_f64() * 1e3);
             tracing::info!(interface, by, away_ms, "the link is back");
         }
-        (What::Back { away, .. }, Some(peer)) => {
+        (What::Back { away, leads_on }, Some(peer)) => {
             let away_ms = away.map(|away| away.as_secs_f64() * 1e3);
-            tracing::info!(interface, %peer, by, away_ms, "a neighbour is back");
+            match leads_on {
+                true => tracing::info!(interface, %peer, by, away_ms, "a router is back"),
+                false => tracing::debug!(interface, %peer, by, away_ms, "a neighbour is back"),
+            }
         }
     }
 }

@@ -50,6 +50,9 @@ pub(super) enum Indication {
     Changed(LinkEvent),
     /// A link was down and is up again; no indicator had reported it down.
     Returned(LinkId, Indicator),
+    /// The way to a destination is another, or is used again, by this link. Whoever went there may have lost what was in
+    /// flight.
+    Moved(LinkId, Prefix),
 }
 
 impl Indicators {
@@ -199,10 +202,14 @@ impl Indicators {
                 match change {
                     RouteChange::Lost(router) => self.lose(now, router, Indicator::Route),
                     RouteChange::Found(router) => self.find(now, router, Indicator::Route),
-                    RouteChange::Moved(router) if self.state == LinkState::Up => {
-                        self.come_back(router, Indicator::Route);
+                    RouteChange::Replaced(router) if self.state == LinkState::Up => {
+                        self.come_back(Some(router), Indicator::Route);
                     }
-                    RouteChange::Moved(_) => {}
+                    RouteChange::Moved(router, to) if self.state == LinkState::Up => {
+                        let moved = Indication::Moved(link_of(router), to);
+                        self.indications.push_back(moved);
+                    }
+                    RouteChange::Replaced(_) | RouteChange::Moved(..) => {}
                 }
             }
         }

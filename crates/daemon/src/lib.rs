@@ -498,6 +498,11 @@ impl Daemon {
                     self.gateway.handle_return(now, link, by);
                     self.note_arrival(now, link);
                 }
+                Indication::Moved(link, _) => {
+                    self.take_over_missed(now, link);
+                    self.gateway.handle_return(now, link, Indicator::Route);
+                    self.note_arrival(now, link);
+                }
             }
             self.drain(now)?;
         }

@@ -94,6 +94,18 @@ impl Connection {
         is_told && self.is_outstanding() && self.sent_at < self.heard_at
     }
 
+    /// Whether the connection waits for its peer in vain: data is outstanding, and after a timeout, or for at least `pause`
+    /// and a round trip with empty queues, nothing has come. Where the stack does not tell when something came, whatever
+    /// is outstanding counts.
+    #[must_use]
+    pub fn has_stalled(&self, now: Instant, pause: Duration) -> bool {
+        let round_trip = self.min_rtt + self.min_rtt / 4;
+        let is_overdue = self.heard_at == Instant::ZERO
+            || now.since(self.heard_at) >= pause.max(round_trip)
+                && now.since(self.sent_at) >= round_trip;
+        self.is_outstanding() && (self.timeouts > 0 || is_overdue)
+    }
+
     /// Whether the connection's packets cross `link`.
     #[must_use]
     pub fn crosses(&self, link: LinkId) -> bool {

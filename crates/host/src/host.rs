@@ -36,7 +36,7 @@ use crate::control::{
     Outstanding, Stage,
 };
 use crate::freezing::Freezing;
-use crate::indicator::{Heard, Kind, Links, Restored};
+use crate::indicator::{Heard, Kind, Links, Network, Restored};
 use crate::silence::{Silence, Watch};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -201,7 +201,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// And for each connection that a look goes through: looks leave most of the time to restarts.
 const LOOK_PAUSE_PER_CONNECTION: Duration = Duration::from_micros(15);
 
-/// Events that are kept until they are polled; the oldest goes first.
+/// Events that are kept until they are polled, besides one of each link; the oldest goes first.
 const EVENTS: usize = 64;
 
 /// Connections with nothing outstanding either way that tell of one return by a marked acknowledgement. Whoever keeps
@@ -224,6 +224,32 @@ fn may_wait(now: Instant, connection: &Connection, restored: &Restored) -> bool 
     restored
         .outage
         .is_some_and(|outage| silence + GRACE >= outage && silence <= outage + RECENT)
+}
+
+/// Whether a connection is one of those that a return concerns.
+fn is_meant(connection: &Connection, restored: &Restored) -> bool {
+    match restored.moved {
+        None => connection.crosses(restored.link),
+        // Which next hop the connection takes is for the addresses to say.
+        Some(to) => {
+            let whole = LinkId::of_interface(restored.link.interface);
+            connection.crosses(whole) && to.contains(connection.id.remote.ip())
+        }
+    }
+}
+
+/// The connections by the peers and the next hops that they may be restored by.
+fn by_peer(found: &[Connection]) -> BTreeMap<IpAddr, Vec<Connection>> {
+    let mut all = BTreeMap::<IpAddr, Vec<Connection>>::new();
+    for connection in found {
+        let remote = connection.id.remote.ip();
+        all.entry(remote).or_default().push(*connection);
+        let next_hop = connection.via.and_then(|via| via.next_hop);
+        if let Some(next_hop) = next_hop.filter(|next_hop| *next_hop != remote) {
+            all.entry(next_hop).or_default().push(*connection);
+        }
+    }
+    all
 }
 
 /// Whether nothing is known that either end of the connection may wait for.
@@ -411,6 +437,46 @@ impl Host {
         }
     }
 
+    /// The way to some addresses is another from now on, through the interface of `link`; nobody has said that it was
+    /// away. If it was, its connections have stalled: they alone are restarted.
+    ///
+    /// `link` is the new way: the next hop, or the whole interface for addresses on the link itself.
+    pub fn handle_moved_route(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        to: Network,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let by = Indicator::Route;
+        let restored = Restored {
+            link,
+            by,
+            kind: Kind::of(by),
+            outage: None,
+            is_path_new: true,
+            moved: Some(to),
+        };
+        if self.is_believed(now, &restored) && self.admit(now, restored, stack) {
+            self.pass(now, &[restored], stack);
+        }
+        self.act(now, stack);
+    }
+
+    /// Whether damping believes a return of which no loss was told.
+    fn is_believed(&mut self, now: Instant, restored: &Restored) -> bool {
+        let event = LinkEvent {
+            link: restored.link,
+            state: LinkState::Up,
+            indicator: restored.by,
+        };
+        let damping = self.damping.as_mut();
+        let ruling = damping.and_then(|damping| damping.rule_return(now, event));
+        let is_believed = ruling != Some(Ruling::Ignore);
+        self.counters.link_changes_ignored += u64::from(!is_believed);
+        is_believed
+    }
+
     /// A link is back, and packets take another path from now on than before, of which the indicator itself does not tell: an
     /// explicit notification, for instance.
     pub fn handle_return_by_new_path(
@@ -553,37 +619,33 @@ impl Host {
         self.judge_silence(now, stack);
     }
 
-    /// A packet has come from the peer of `link` by the link's interface. If the peer was silent, that is an indicator
-    /// (Schütz and others 2005, section 3.3.1).
-    pub fn handle_arrival(
+    /// A packet has come from the peer of each of these links by the link's interface. If the peer was silent, that is an
+    /// indicator (Schütz and others 2005, section 3.3.1). All of them are seen to in one pass: many peers may come back at once.
+    pub fn handle_arrivals(
         &mut self,
         now: Instant,
-        link: LinkId,
+        links: impl IntoIterator<Item = LinkId>,
         stack: &mut (impl EndpointControl + ?Sized),
     ) {
-        let Some(since) = link.peer.and_then(|peer| self.silence.hear(peer)) else {
-            return;
-        };
-        let by = Indicator::FirstPacket;
-        let event = LinkEvent {
-            link,
-            state: LinkState::Up,
-            indicator: by,
-        };
-        let damping = self.damping.as_mut();
-        let ruling = damping.and_then(|damping| damping.rule_return(now, event));
-        if ruling == Some(Ruling::Ignore) {
-            self.counters.link_changes_ignored += 1;
-            return;
+        let mut due = Vec::new();
+        for link in links {
+            let Some(since) = link.peer.and_then(|peer| self.silence.hear(peer)) else {
+                continue;
+            };
+            let by = Indicator::FirstPacket;
+            let restored = Restored {
+                link,
+                by,
+                kind: Kind::of(by),
+                outage: Some(now.since(since)),
+                is_path_new: false,
+                moved: None,
+            };
+            if self.is_believed(now, &restored) && self.admit(now, restored, stack) {
+                due.push(restored);
+            }
         }
-        let restored = Restored {
-            link,
-            by,
-            kind: Kind::of(by),
-            outage: Some(now.since(since)),
-            is_path_new: false,
-        };
-        self.restore(now, restored, stack);
+        self.pass(now, &due, stack);
         self.act(now, stack);
     }
 
@@ -700,15 +762,11 @@ impl Host {
             .filter(|(_, recent)| recent.until <= now)
             .map(|(&link, _)| link)
             .collect();
-        for link in over {
-            if let Some(Recent {
-                due: Some(restored),
-                ..
-            }) = self.recent.remove(&link)
-            {
-                self.pass(now, restored, stack);
-            }
-        }
+        let over = over
+            .into_iter()
+            .filter_map(|link| self.recent.remove(&link));
+        let due: Vec<Restored> = over.filter_map(|recent| recent.due).collect();
+        self.pass(now, &due, stack);
         self.act(now, stack);
     }
 
@@ -889,80 +947,130 @@ impl Host {
         restored: Restored,
         stack: &mut (impl EndpointControl + ?Sized),
     ) {
+        if self.admit(now, restored, stack) {
+            self.pass(now, &[restored], stack);
+        }
+    }
+
+    /// Whether the connections are to be looked through now; if not, they are as soon as the last pass is long enough ago.
+    fn admit(
+        &mut self,
+        now: Instant,
+        restored: Restored,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) -> bool {
         self.counters.restored += 1;
         if let Some(recent) = self.recent.get_mut(&restored.link)
             && recent.until > now
         {
-            recent.due = Some(restored);
+            recent.due = Some(recent.due.map_or(restored, |due| due.then(restored)));
             self.counters.passes_delayed += 1;
-            return;
+            return false;
         }
         self.recent
             .retain(|_, recent| recent.until > now || recent.due.is_some());
         if self.recent.len() >= self.config.limits.links {
             self.counters.links_refused += 1;
             self.thaw_all_that_is_back(now, stack);
-            return;
+            return false;
         }
-        self.pass(now, restored, stack);
-    }
-
-    /// Puts the connections over the link into the queue.
-    fn pass(
-        &mut self,
-        now: Instant,
-        restored: Restored,
-        stack: &mut (impl EndpointControl + ?Sized),
-    ) {
-        self.counters.passes += 1;
+        // Another one of the same batch waits for the next pass.
         let recent = Recent {
             until: now + self.config.limits.interval,
             due: None,
         };
         self.recent.insert(restored.link, recent);
+        true
+    }
+
+    /// Puts the connections that these returns concern into the queue, in one pass for all of them.
+    fn pass(
+        &mut self,
+        now: Instant,
+        returns: &[Restored],
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        if returns.is_empty() {
+            return;
+        }
+        self.counters.passes += 1;
+        for restored in returns {
+            let recent = Recent {
+                until: now + self.config.limits.interval,
+                due: None,
+            };
+            self.recent.insert(restored.link, recent);
+        }
         let mut found = core::mem::take(&mut self.found);
         found.clear();
-        let event = match stack.connections(&mut found) {
-            Err(error) => {
-                self.counters.errors += 1;
+        if let Err(error) = stack.connections(&mut found) {
+            self.counters.errors += 1;
+            for restored in returns {
                 if let Some(recent) = self.recent.get_mut(&restored.link) {
                     // Who is frozen has nothing else to wait for.
-                    recent.due = Some(restored).filter(|_| !self.freezing.is_empty());
-                }
-                Event::ListFailed(error)
-            }
-            Ok(()) => {
-                let others = found.iter().filter(|one| !one.crosses(restored.link));
-                self.thaw_strays(now, others, stack);
-                found.retain(|connection| connection.crosses(restored.link));
-                for connection in &found {
-                    self.silence.forget(connection.id.remote.ip());
-                }
-                let connections = u32::try_from(found.len()).unwrap_or(u32::MAX);
-                if self.config.mechanism == Mechanism::MTcp {
-                    // Who is frozen waits for the last link of his way.
-                    found.retain(|connection| {
-                        !connection.is_frozen || !self.is_still_away(connection)
-                    });
-                    // Those for which somebody may keep data tell of the return first.
-                    found.sort_by_key(|connection| is_idle(now, connection, &restored));
-                }
-                let (mut stalled, mut idle) = (0, 0);
-                for connection in &found {
-                    let mut task = self.task(now, connection, &restored);
-                    idle += u32::from(is_idle(now, connection, &restored));
-                    task.marks &= idle <= IDLE_MARKS;
-                    stalled += u32::from(self.enqueue(now, connection, task, &restored, stack));
-                }
-                Event::Pass {
-                    restored,
-                    connections,
-                    stalled,
+                    recent.due = Some(*restored).filter(|_| !self.freezing.is_empty());
                 }
             }
-        };
+            self.tell(Event::ListFailed(error));
+        } else {
+            let is_other = |one: &&Connection| !returns.iter().any(|all| is_meant(one, all));
+            self.thaw_strays(now, found.iter().filter(is_other), stack);
+            let by_peer = (returns.len() > 1).then(|| by_peer(&found));
+            for restored in returns {
+                let of_peer = restored.link.peer.filter(|_| restored.moved.is_none());
+                let those = match (&by_peer, of_peer) {
+                    (Some(by_peer), Some(peer)) => by_peer.get(&peer).cloned().unwrap_or_default(),
+                    _ => found
+                        .iter()
+                        .filter(|one| is_meant(one, restored))
+                        .copied()
+                        .collect(),
+                };
+                self.enqueue_all(now, restored, those, stack);
+            }
+        }
         self.found = found;
-        self.tell(event);
+    }
+
+    /// Puts those of the connections into the queue that a return concerns.
+    fn enqueue_all(
+        &mut self,
+        now: Instant,
+        restored: &Restored,
+        mut found: Vec<Connection>,
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        found.retain(|connection| is_meant(connection, restored));
+        for connection in &found {
+            // What has merely moved was not heard of.
+            if restored.moved.is_none() {
+                self.silence.forget(connection.id.remote.ip());
+            }
+        }
+        let connections = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        if self.config.mechanism == Mechanism::MTcp {
+            // Who is frozen waits for the last link of his way.
+            found.retain(|connection| !connection.is_frozen || !self.is_still_away(connection));
+            // Those for which somebody may keep data tell of the return first.
+            found.sort_by_key(|connection| is_idle(now, connection, restored));
+        }
+        let (mut stalled, mut idle) = (0, 0);
+        for connection in &found {
+            let mut task = self.task(now, connection, restored);
+            idle += u32::from(is_idle(now, connection, restored));
+            task.marks &= idle <= IDLE_MARKS;
+            // What its peer has in flight nobody knows.
+            let may_have_stalled = !connection.is_outstanding()
+                || connection.is_frozen
+                || connection.has_stalled(now, self.config.limits.retry);
+            let is_queued = self.enqueue(now, connection, task, restored, stack);
+            stalled += u32::from(is_queued && may_have_stalled);
+        }
+        self.tell(Event::Pass {
+            restored: *restored,
+            connections,
+            stalled,
+        });
     }
 
     /// What is to be done for a connection because of the return.
@@ -970,16 +1078,20 @@ impl Host {
         let is_open = connection.stage == Stage::Open;
         let is_told = restored.by != Indicator::FirstPacket;
         let thaws = connection.is_frozen && self.freezing.has(connection.id);
+        let has_stalled = connection.has_stalled(now, self.config.limits.retry);
+        // Where nobody knows of an outage the connection shows it.
+        let was_away = restored.moved.is_none() || has_stalled;
+        let restarts = connection.is_outstanding() && !connection.is_frozen && was_away;
         if self.config.mechanism == Mechanism::MTcp {
             return Task {
-                restarts: connection.is_outstanding() && !connection.is_frozen,
+                restarts,
                 thaws,
                 marks: is_open && is_told,
                 ..Task::default()
             };
         }
         Task {
-            restarts: connection.is_outstanding() && !connection.is_frozen,
+            restarts,
             thaws,
             marks: false,
             // A peer that was heard just now needs no waking.
@@ -991,6 +1103,7 @@ impl Host {
             slow_start: self.config.forces_slow_start
                 && connection.stage != Stage::Opening
                 && restored.is_path_new
+                && has_stalled
                 && connection.timeouts == 0,
         }
     }
@@ -1323,7 +1436,8 @@ impl Host {
     }
 
     fn tell(&mut self, event: Event) {
-        if self.events.len() >= EVENTS {
+        // As many links as may come back in one pass.
+        if self.events.len() >= EVENTS + self.config.limits.links {
             self.events.pop_front();
         }
         self.events.push_back(event);

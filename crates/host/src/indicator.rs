@@ -12,6 +12,7 @@
 //! stack knows that, and tells it with each connection.
 
 use alloc::collections::BTreeMap;
+use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
 
@@ -48,6 +49,68 @@ pub struct Restored {
     pub outage: Option<Duration>,
     /// Packets now take another path: the address, the route or the point of attachment changed.
     pub is_path_new: bool,
+    /// The way to these addresses alone is another, and nobody has said that anything was away. `None`: the whole link
+    /// was away, for all that it leads to.
+    pub moved: Option<Network>,
+}
+
+/// Addresses with the same first bits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Network {
+    /// Any of them.
+    pub address: IpAddr,
+    /// How many bits are the same: 0 to 32 for IPv4, 0 to 128 for IPv6.
+    pub length: u8,
+}
+
+impl Network {
+    /// Whether `address` is one of them; one of the other family is none.
+    #[must_use]
+    pub fn contains(self, address: IpAddr) -> bool {
+        self.common(address) >= Some(self.length)
+    }
+
+    /// The first bits that both have; `None` for addresses of two families.
+    fn common(self, other: IpAddr) -> Option<u8> {
+        let zeros = match (self.address, other) {
+            (IpAddr::V4(one), IpAddr::V4(other)) => {
+                (one.to_bits() ^ other.to_bits()).leading_zeros()
+            }
+            (IpAddr::V6(one), IpAddr::V6(other)) => {
+                (one.to_bits() ^ other.to_bits()).leading_zeros()
+            }
+            _ => return None,
+        };
+        u8::try_from(zeros).ok()
+    }
+
+    /// The least network with the addresses of both; `None` for those of two families.
+    fn with(self, other: Self) -> Option<Self> {
+        let common = self.common(other.address)?;
+        let length = common.min(self.length).min(other.length);
+        Some(Self { length, ..self })
+    }
+}
+
+impl Restored {
+    /// What is due after `self` and then `later` have come.
+    pub(crate) fn then(self, later: Self) -> Self {
+        let (Some(former), Some(moved)) = (self.moved, later.moved) else {
+            // The whole link includes whatever has moved on it.
+            return match (self.moved, later.moved) {
+                (None, Some(_)) => self,
+                _ => later,
+            };
+        };
+        let moved = former.with(moved);
+        // In doubt about the connections none starts slowly.
+        let is_path_new = moved.is_some() && later.is_path_new;
+        Self {
+            is_path_new,
+            moved,
+            ..later
+        }
+    }
 }
 
 /// The links that are away, each with the conditions that are lost.
@@ -143,6 +206,7 @@ impl Links {
                 kind: Kind::of(by),
                 outage,
                 is_path_new: is_path_new || changes_path(by),
+                moved: None,
             })
         };
         let Some(away) = self.away.get_mut(&link) else {
@@ -246,6 +310,26 @@ mod tests {
             let heard = say(&mut links, 0, LinkState::Up, indicator);
             assert_eq!(matches!(heard, Heard::Restored(_)), counts, "{indicator:?}");
         }
+    }
+
+    #[test]
+    fn a_network_contains_addresses_of_its_family_with_the_same_first_bits() {
+        let network = |address: &str, length| Network {
+            address: address.parse().expect("a literal address"),
+            length,
+        };
+        let contains = |network: Network, address: &str| {
+            network.contains(address.parse().expect("a literal address"))
+        };
+        assert!(contains(network("10.200.0.0", 16), "10.200.7.1"));
+        assert!(!contains(network("10.200.0.0", 16), "10.201.0.1"));
+        assert!(contains(network("0.0.0.0", 0), "192.0.2.1"));
+        assert!(!contains(network("::", 0), "192.0.2.1"));
+        assert!(contains(network("192.0.2.1", 32), "192.0.2.1"));
+        assert!(!contains(network("2001:db8::1", 128), "2001:db8::2"));
+        let both = network("10.1.0.0", 16).with(network("10.0.0.0", 24));
+        assert_eq!(both, Some(network("10.1.0.0", 15)));
+        assert_eq!(both.and_then(|both| both.with(network("::", 0))), None);
     }
 
     #[test]

@@ -30,5 +30,5 @@ mod silence;
 pub mod user_timeout;
 
 pub use host::{Counters, Event, Host, HostConfig, Limits, Mechanism, Reason};
-pub use indicator::{Kind, Restored};
+pub use indicator::{Kind, Network, Restored};
 pub use silence::Watch;

@@ -168,7 +168,7 @@ pub struct TcpStack {
     /// To be kept from getting their former window back, by the next [`TcpStack::flush`].
     slow_starts: Vec<u64>,
     /// By which connections go back to the initial window, where this kernel takes it.
-    initial_window: Option<InitialWindow>,
+    initial_window: io::Result<InitialWindow>,
     /// To go back to the initial window, by the next [`TcpStack::flush`].
     anew: BTreeSet<u64>,
     /// Connections whose path is new, with their oldest unacknowledged byte then.
@@ -306,8 +306,8 @@ impl TcpStack {
             iterator(&mut ebpf, name)?.load("tcp", &types)?;
         }
         // Without it connections keep their windows.
-        let initial_window = InitialWindow::begin().ok();
-        if let Some(chosen) = &initial_window {
+        let initial_window = InitialWindow::begin();
+        if let Ok(chosen) = &initial_window {
             let map = ebpf.map_mut(INITIAL_WINDOWS).expect("the object has it");
             Array::<_, [u8; initial_window::NAME]>::try_from(map)?.set(0, chosen.name(), 0)?;
         }
@@ -340,6 +340,12 @@ impl TcpStack {
     #[must_use]
     pub fn counters(&self) -> &StackCounters {
         &self.counters
+    }
+
+    /// Why no connection can be put back into slow start; `None` if it can.
+    #[must_use]
+    pub fn lacks_slow_start(&self) -> Option<&io::Error> {
+        self.initial_window.as_ref().err()
     }
 
     /// How peers are woken from now on.
@@ -783,7 +789,7 @@ impl EndpointControl for TcpStack {
     }
 
     fn slow_start(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
-        if self.initial_window.is_none() {
+        if self.initial_window.is_err() {
             return Err(ControlError::NotSupported(Action::SlowStart));
         }
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;

@@ -256,3 +256,21 @@ fn stalled_connections_are_woken_within_a_second_and_the_rate() {
     }
     assert!(measured.iter().any(Measured::is_in_time), "{measured:?}");
 }
+
+/// As many as containers with an agent each, whose processes have the same number.
+#[test]
+fn many_agents_of_one_process_number_have_a_congestion_control_each() {
+    let mut all = Vec::new();
+    for _ in 0..18 {
+        match TcpStack::open(0) {
+            Ok(stack) => all.push(stack),
+            Err(error) => return outlast_skip::skip(error),
+        }
+    }
+    let lacking: Vec<_> = all.iter().map(TcpStack::lacks_slow_start).collect();
+    match lacking[0] {
+        // A kernel before 6.4.
+        Some(error) => outlast_skip::skip(error),
+        None => assert!(lacking.iter().all(Option::is_none), "{lacking:?}"),
+    }
+}

@@ -7,7 +7,7 @@ use crate::peers::Questions;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
 use outlast_linux::monitor::Change;
-use outlast_linux::netlink::InterfaceIndex;
+use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
@@ -33,8 +33,19 @@ pub(super) struct News {
     pub(super) by: Indicator,
     /// What has become of it.
     pub(super) what: What,
-    /// It is back, and packets take another path: the address or the router is another.
-    pub(super) is_path_new: bool,
+    /// It is back, and packets take another path.
+    pub(super) moved: Moved,
+}
+
+/// Whether packets take another path after a return.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Moved {
+    /// Nobody has said so.
+    No,
+    /// The interface was away, and has none of its former addresses.
+    All,
+    /// To these alone, by another router or by another interface than before; nobody has said that anything was away.
+    To(Prefix),
 }
 
 /// What has become of a link.
@@ -239,7 +250,7 @@ impl Interfaces {
                     peer: None,
                     by: Indicator::Suspension,
                     what: interface.back(None, Some(slept)),
-                    is_path_new: false,
+                    moved: Moved::No,
                 };
                 push(&mut self.news, news);
             }
@@ -375,7 +386,7 @@ impl Interface {
     /// Tells what the indicators say.
     fn take_indications(&mut self, now: Instant, name: &str, news: &mut VecDeque<News>) {
         while let Some(indication) = self.indicators.poll_indication() {
-            let mut is_path_new = false;
+            let mut moved = Moved::No;
             let (link, by, what) = match indication {
                 Indication::Changed(LinkEvent {
                     link,
@@ -389,12 +400,17 @@ impl Interface {
                     link, indicator, ..
                 }) => {
                     let away = self.regain(now, link.peer, indicator);
-                    is_path_new = self.has_moved();
+                    if link.peer.is_none() && self.has_moved() {
+                        moved = Moved::All;
+                    }
                     (link, indicator, self.back(link.peer, away))
                 }
-                Indication::Returned(link, by) => {
-                    is_path_new = by == Indicator::Route;
-                    (link, by, self.back(link.peer, None))
+                // Of whom it led to the way that has taken its place tells.
+                Indication::Returned(_, Indicator::Route) => continue,
+                Indication::Returned(link, by) => (link, by, self.back(link.peer, None)),
+                Indication::Moved(link, to) => {
+                    moved = Moved::To(to);
+                    (link, Indicator::Route, self.back(link.peer, None))
                 }
             };
             // Of a link that is away altogether no neighbour is back.
@@ -413,7 +429,7 @@ impl Interface {
                 peer: link.peer,
                 by,
                 what,
-                is_path_new,
+                moved,
             };
             push(news, one);
         }
@@ -529,6 +545,43 @@ mod tests {
         interfaces.handle_change(Instant::ZERO, &interface(3, true));
         let back = interfaces.poll_news().expect("it is up");
         assert_eq!((&*back.name, back.by), ("link3", Indicator::Carrier));
+    }
+
+    /// What another router, another family or another destination goes by is the same as before.
+    #[test]
+    fn a_router_that_another_one_replaces_has_moved_what_it_led_to_and_nothing_else() {
+        let way = |to: [u8; 4], length, router| outlast_linux::monitor::Way {
+            destination: Prefix {
+                address: to.into(),
+                length,
+            },
+            gateway: Some(IpAddr::from([192, 0, 2, router])),
+            table: outlast_linux::monitor::Way::MAIN,
+            metric: 0,
+        };
+        let route = |way, is_present| Change::Route {
+            interface: InterfaceIndex(2),
+            way,
+            is_present,
+            replaces: is_present,
+        };
+        let (default, foreign) = (way([0; 4], 0, 1), way([10, 200, 0, 0], 16, 9));
+        let all = [interface(2, true), route(default, true)];
+        let mut interfaces = Interfaces::new(Vec::new());
+        interfaces.handle_snapshot(Instant::ZERO, &all);
+        let mut told = |change| {
+            interfaces.handle_change(Instant::ZERO, &change);
+            interfaces.judge_routes(Instant::ZERO);
+            let news = core::iter::from_fn(|| interfaces.poll_news());
+            news.map(|one| (one.peer, one.moved)).collect::<Vec<_>>()
+        };
+        let moved = |way: outlast_linux::monitor::Way, router: u8| {
+            let peer = Some(IpAddr::from([192, 0, 2, router]));
+            vec![(peer, Moved::To(way.destination))]
+        };
+        assert_eq!(told(route(foreign, true)), []);
+        assert_eq!(told(route(foreign, false)), moved(foreign, 1));
+        assert_eq!(told(route(way([0; 4], 0, 5), true)), moved(default, 5));
     }
 
     /// It failed before the link did, and is given another chance with the link.

@@ -128,6 +128,7 @@ fn register_interfaces(registry: &mut Registry, status: &HostStatus) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::interfaces::Moved;
     use crate::host::status::tests::sample;
     use crate::page;
     use outlast_base::time::Duration;
@@ -145,7 +146,7 @@ mod tests {
                 away: Some(Duration::from_millis(14_250)),
                 leads_on: true,
             },
-            is_path_new: false,
+            moved: Moved::No,
         });
         let text = exposition(&sample(), &tally, &Reloads::new());
         let table = crate::metrics::tests::table_of(&text);

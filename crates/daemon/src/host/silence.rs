@@ -1,6 +1,6 @@
 //! Silent peers, as the kernel tells of them: a packet from one of them is an indicator.
 
-use super::interfaces::{News, What};
+use super::interfaces::{Moved, News, What};
 use super::returns::Return;
 use super::{Daemon, MOST_EVENTS};
 use outlast_base::time::Instant;
@@ -78,6 +78,7 @@ impl Daemon {
         if let Some(programs) = &mut self.silent_peers.programs {
             events.extend(std::iter::from_fn(|| programs.poll_event()).take(MOST_EVENTS));
         }
+        let mut heard = Vec::new();
         for event in events {
             match event {
                 PeerEvent::TimedOut(peer) => {
@@ -87,12 +88,12 @@ impl Daemon {
                     let interface = InterfaceId(index);
                     if self.interfaces.name_of(InterfaceIndex(index)).is_some() {
                         let peer = Some(peer);
-                        let link = LinkId { interface, peer };
-                        self.host.handle_arrival(now, link, &mut self.stack);
+                        heard.push(LinkId { interface, peer });
                     }
                 }
             }
         }
+        self.host.handle_arrivals(now, heard, &mut self.stack);
     }
 
     /// Notices packets of the peers that the agent takes for silent.
@@ -121,7 +122,7 @@ impl Daemon {
                 away: restored.outage,
                 leads_on: false,
             },
-            is_path_new: false,
+            moved: Moved::No,
         };
         self.tally.note(&news);
         super::tell(&news);

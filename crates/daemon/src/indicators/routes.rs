@@ -42,9 +42,10 @@ pub(super) enum RouteChange {
     Lost(IpAddr),
     /// One does again.
     Found(IpAddr),
-    /// The way is another, or is used again: through this router, before or from now on, or to
-    /// whoever is on the link.
-    Moved(Option<IpAddr>),
+    /// No way leads through this router any more, as another one takes its place.
+    Replaced(IpAddr),
+    /// The way to this destination is another, or is used again: through this router, or to whoever is on the link.
+    Moved(Option<IpAddr>, Prefix),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -215,7 +216,7 @@ impl Routes {
             let instead = self.own.way_to(to.address, to.length).copied();
             gone += 1;
             let change = match (router.is_there, instead) {
-                (true, Some(_)) => Some(RouteChange::Moved(Some(gateway))),
+                (true, Some(_)) => Some(RouteChange::Replaced(gateway)),
                 (true, None) => Some(RouteChange::Lost(gateway)),
                 (false, Some(_)) => Some(RouteChange::Found(gateway)),
                 // So many routers have gone that this one is not waited for any more.
@@ -224,7 +225,7 @@ impl Routes {
             };
             changes.extend(change);
             // Those who went by way of it go by this one now.
-            changes.extend(instead.map(|way| RouteChange::Moved(way.gateway)));
+            changes.extend(instead.map(|way| RouteChange::Moved(way.gateway, to)));
             match change {
                 Some(RouteChange::Lost(_)) => {
                     let router = self.routers.get_mut(&gateway);
@@ -251,7 +252,7 @@ impl Routes {
             });
             let was_second = std::mem::replace(&mut self.is_second[family], better);
             if was_second && !better {
-                changes.extend(own.map(|own| RouteChange::Moved(own.gateway)));
+                changes.extend(own.map(|own| RouteChange::Moved(own.gateway, own.destination)));
             }
         }
         changes

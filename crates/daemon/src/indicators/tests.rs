@@ -93,6 +93,9 @@ fn events(indicators: &mut Indicators) -> Vec<(Option<IpAddr>, LinkState, Indica
         Indication::Returned(link, by) => [LinkState::Down, LinkState::Up]
             .map(|state| (link.peer, state, by))
             .into(),
+        Indication::Moved(link, _) => [LinkState::Down, LinkState::Up]
+            .map(|state| (link.peer, state, Indicator::Route))
+            .into(),
     });
     changes.collect()
 }

@@ -104,7 +104,7 @@ fn restarts_by_a_lying_peer(is_damped: bool) -> usize {
     for now in (1_000..61_000).step_by(650) {
         run(&mut host, &mut stack, at(now));
         host.handle_timeouts_of(at(now), PEER, &mut stack);
-        host.handle_arrival(at(now + 1), link, &mut stack);
+        host.handle_arrivals(at(now + 1), [link], &mut stack);
     }
     stack.log.len()
 }

@@ -43,7 +43,7 @@ fn a_packet_of_a_silent_peer_restarts_its_connections() {
     host.handle_timeouts_of(at(2_000), PEER, &mut stack);
     assert_eq!(watches(&mut host), [Watch::Begin(PEER)]);
     assert_eq!(stack.log.len(), 0, "nothing is done while it is silent");
-    host.handle_arrival(at(5_000), LINK, &mut stack);
+    host.handle_arrivals(at(5_000), [LINK], &mut stack);
     assert_eq!(stack.count(Action::Retransmit), 2);
     assert_eq!(watches(&mut host), [Watch::End(PEER)]);
     let Some(Event::Pass { restored, .. }) = host.poll_event() else {
@@ -53,7 +53,7 @@ fn a_packet_of_a_silent_peer_restarts_its_connections() {
     assert_eq!(restored.outage, Some(Duration::from_secs(4)));
     // It is heard already.
     assert_eq!(stack.count(Action::DuplicateAcks), 0);
-    host.handle_arrival(at(5_001), LINK, &mut stack);
+    host.handle_arrivals(at(5_001), [LINK], &mut stack);
     assert_eq!(host.counters().restored, 1);
 }
 
@@ -63,7 +63,7 @@ fn connections_of_other_peers_are_left_alone() {
     let other = IpAddr::from([192, 0, 2, 9]);
     stack.connections[1].id.remote.set_ip(other);
     host.handle_timeouts_of(at(2_000), PEER, &mut stack);
-    host.handle_arrival(at(5_000), LINK, &mut stack);
+    host.handle_arrivals(at(5_000), [LINK], &mut stack);
     let restarted: Vec<_> = stack.log.iter().map(|entry| entry.1.remote.ip()).collect();
     assert_eq!(restarted, [PEER]);
 }
@@ -76,7 +76,7 @@ fn a_peer_that_is_heard_on_another_connection_is_not_silent() {
     stack.connections[1].timeouts = 0;
     host.handle_timeouts_of(at(2_000), PEER, &mut stack);
     assert_eq!(watches(&mut host), [Watch::End(PEER)]);
-    host.handle_arrival(at(2_010), LINK, &mut stack);
+    host.handle_arrivals(at(2_010), [LINK], &mut stack);
     assert_eq!(stack.log.len(), 0);
     assert_eq!(host.poll_timeout(), None);
 }
@@ -96,7 +96,7 @@ fn while_connections_are_restarted_their_peer_is_not_silent() {
     assert_eq!(watches(&mut host), [Watch::End(PEER)]);
     host.handle_timeouts_of(at(5_030), PEER, &mut stack);
     assert_eq!(watches(&mut host), [Watch::End(PEER)]);
-    host.handle_arrival(at(5_031), LINK, &mut stack);
+    host.handle_arrivals(at(5_031), [LINK], &mut stack);
     assert_eq!(host.counters().restored, 1);
     // All was in vain, and the connection is left to its timer.
     while let Some((due, _)) = host.poll_timeout() {
@@ -105,7 +105,7 @@ fn while_connections_are_restarted_their_peer_is_not_silent() {
     watches(&mut host);
     host.handle_timeouts_of(at(9_000), PEER, &mut stack);
     assert_eq!(watches(&mut host), [Watch::Begin(PEER)]);
-    host.handle_arrival(at(9_500), LINK, &mut stack);
+    host.handle_arrivals(at(9_500), [LINK], &mut stack);
     assert_eq!(host.counters().restored, 2);
 }
 
@@ -153,4 +153,40 @@ fn thousands_of_peers_that_fall_silent_at_once_cost_few_passes() {
     let ended = watches(&mut host);
     let ended = ended.iter().filter(|watch| matches!(watch, Watch::End(_)));
     assert_eq!(ended.count(), 1_000);
+}
+
+/// A server's clients were all behind the same outage.
+#[test]
+fn many_peers_that_are_heard_together_take_one_pass() {
+    const PEERS: u16 = 500;
+    let (mut host, mut stack) = (agent(), stack(2 * PEERS));
+    let peer = |number: u16| IpAddr::from([10, 0, (number >> 8) as u8, number as u8]);
+    for (number, connection) in (0..).zip(&mut stack.connections) {
+        connection.id.remote.set_ip(peer(number % PEERS));
+    }
+    for number in 0..PEERS {
+        host.handle_timeouts_of(at(2_000), peer(number), &mut stack);
+    }
+    host.handle_timeout(at(3_000), &mut stack);
+    assert_eq!(host.counters().peers_silent, u64::from(PEERS));
+    let before = stack.lists;
+    let heard = (0..PEERS).map(|number| LinkId {
+        peer: Some(peer(number)),
+        ..LINK
+    });
+    host.handle_arrivals(at(5_000), heard, &mut stack);
+    assert_eq!(stack.lists, before + 1);
+    assert_eq!(stack.count(Action::Retransmit), 256, "the burst");
+    let told = std::iter::from_fn(|| host.poll_event());
+    let is_of_two = |event: &Event| {
+        matches!(
+            event,
+            Event::Pass {
+                connections: 2,
+                stalled: 2,
+                ..
+            }
+        )
+    };
+    assert_eq!(told.filter(is_of_two).count(), PEERS.into());
 }

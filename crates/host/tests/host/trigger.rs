@@ -4,7 +4,7 @@ use crate::stack::{ROUTER, Stack, connection};
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::control::Action;
-use outlast_host::{Event, Host, HostConfig, Limits, Mechanism};
+use outlast_host::{Event, Host, HostConfig, Limits, Mechanism, Network};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -629,4 +629,67 @@ fn a_flood_of_requests_stays_within_the_rate() {
     // With the flood it ends.
     let calls = run(&mut host, &mut stack, at(100_000));
     assert_eq!(host.poll_timeout(), None, "after {calls} calls");
+}
+
+/// A route is replaced, and nobody has said that anything was away: only connections that wait in vain for peers to which
+/// the way has changed are meant.
+#[test]
+fn a_route_that_is_replaced_concerns_only_connections_that_have_stalled_on_it() {
+    let network = |address: [u8; 4], length| Network {
+        address: address.into(),
+        length,
+    };
+    let (here, foreign) = (network([0; 4], 0), network([10, 200, 0, 0], 16));
+    let other_family = Network {
+        address: std::net::Ipv6Addr::UNSPECIFIED.into(),
+        length: 0,
+    };
+    // Heard so long ago: longer than a round trip of 40 ms, and shorter.
+    for (to, silence, expected) in [
+        (here, 100, 1),
+        (here, 30, 0),
+        (foreign, 100, 0),
+        (other_family, 100, 0),
+    ] {
+        let mut stack = Stack::of(1);
+        let connection = &mut stack.connections[0];
+        connection.timeouts = 0;
+        connection.heard_at = at(9_000 - silence);
+        connection.sent_at = connection.heard_at;
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        let link = LinkId {
+            peer: Some(ROUTER),
+            ..LINK
+        };
+        host.handle_moved_route(at(9_000), link, to, &mut stack);
+        assert_eq!(stack.count(Action::SlowStart), expected, "{to:?} {silence}");
+        assert_eq!(stack.count(Action::Retransmit), expected);
+        let Some(Event::Pass { stalled, .. }) = host.poll_event() else {
+            panic!("a pass is told");
+        };
+        assert_eq!(stalled as usize, expected);
+    }
+}
+
+/// The pass has to wait, and meanwhile packets pass.
+#[test]
+fn a_connection_that_is_heard_again_before_the_pass_does_not_start_slowly() {
+    for is_heard in [false, true] {
+        let mut stack = Stack::of(1);
+        stack.connections[0].timeouts = 0;
+        stack.connections[0].heard_at = at(1);
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        let to = Network {
+            address: [0; 4].into(),
+            length: 0,
+        };
+        host.handle_moved_route(at(2), LINK, to, &mut stack);
+        host.handle_moved_route(at(100), LINK, to, &mut stack);
+        assert_eq!(stack.count(Action::SlowStart), 0);
+        if is_heard {
+            stack.connections[0].heard_at = at(490);
+        }
+        host.handle_timeout(at(502), &mut stack);
+        assert_eq!(stack.count(Action::SlowStart), usize::from(!is_heard));
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::{ProbeResult, available, describe, missing};
 use crate::netlink::InterfaceIndex;
+use crate::silence::Silence;
 use crate::stack::TcpStack;
 use crate::sys::bpf;
 use crate::tracker::{Tracker, TrackerConfig, TrackerError};
@@ -100,6 +101,30 @@ pub(super) fn user_timeout() -> ProbeResult {
             };
             missing(error.with_causes(), remedy)
         }
+    }
+}
+
+/// The congestion control by which the role `host` puts connections back into slow start.
+pub(super) fn slow_start() -> ProbeResult {
+    const REMEDY: &str =
+        "run as root on Linux 6.4 or newer with CONFIG_DEBUG_INFO_BTF=y and CONFIG_BPF_JIT=y";
+    match TcpStack::open(0) {
+        Ok(stack) => match stack.lacks_slow_start() {
+            None => available("loaded a congestion control of BPF programs"),
+            Some(error) => missing(error.to_string(), REMEDY),
+        },
+        Err(error) => missing(describe(&error), REMEDY),
+    }
+}
+
+/// The programs by which the role `host` notices packets of silent peers.
+pub(super) fn silent_peers() -> ProbeResult {
+    match Silence::begin() {
+        Ok(_) => available("attached to the tracepoints of TCP"),
+        Err(error) => missing(
+            error.with_causes(),
+            "run as root (CAP_BPF and CAP_PERFMON) on Linux 5.19 or newer with CONFIG_DEBUG_INFO_BTF=y",
+        ),
     }
 }
 

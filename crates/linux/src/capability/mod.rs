@@ -81,7 +81,7 @@ struct Inside {
     attempt: fn() -> ProbeResult,
 }
 
-const INSIDE: [Inside; 16] = [
+const INSIDE: [Inside; 18] = [
     Inside {
         name: "TUN devices",
         needed_for: "demo, lab, live papers; run: the roles of HIP and Mobile IP",
@@ -147,6 +147,18 @@ const INSIDE: [Inside; 16] = [
         needed_for: "run: the role host",
         required_by: NOBODY,
         attempt: bpf::sockets,
+    },
+    Inside {
+        name: "eBPF congestion control (struct_ops)",
+        needed_for: "run: the role host's slow start on a new path",
+        required_by: NOBODY,
+        attempt: bpf::slow_start,
+    },
+    Inside {
+        name: "eBPF tracepoints of TCP",
+        needed_for: "run: the role host's silent peers",
+        required_by: NOBODY,
+        attempt: bpf::silent_peers,
     },
     Inside {
         name: "NFQUEUE",

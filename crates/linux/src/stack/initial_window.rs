@@ -14,7 +14,7 @@ use crate::sys::bpf::Instruction;
 use crate::sys::struct_ops;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 
 /// Segments (RFC 6928, section 2).
 pub(super) const WINDOW: i32 = 10;
@@ -23,9 +23,10 @@ const NO_THRESHOLD: i32 = 0x7fff_ffff;
 
 /// Bytes of the name of a congestion control, with the last one zero (`TCP_CA_NAME_MAX`).
 pub(super) const NAME: usize = 16;
-/// Processes of one number in several namespaces of processes.
-const NAMES: u32 = 16;
+/// Names that are tried: another one of the same is one in four thousand millions.
+const NAMES: u32 = 4;
 
+const RANDOM: &str = "/dev/urandom";
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 const OPERATIONS: &str = "tcp_congestion_ops";
 const VALUE: &str = "bpf_struct_ops_tcp_congestion_ops";
@@ -85,8 +86,11 @@ impl InitialWindow {
         }
         let (_, name_at) = operations.member("name")?;
         let any_types = struct_ops::load_types(&any_types())?;
-        for number in 0..NAMES {
-            let name = name(std::process::id(), number);
+        for _ in 0..NAMES {
+            // The kernel knows one name once in all its namespaces, and process numbers are those of one.
+            let mut random = [0; 4];
+            std::fs::File::open(RANDOM)?.read_exact(&mut random)?;
+            let name = name(u32::from_ne_bytes(random));
             put(&mut bytes, data + name_at, &name)?;
             let map = struct_ops::prepare(any_types.as_fd(), value.id, &bytes)?;
             match struct_ops::link(map.as_fd()) {
@@ -123,12 +127,10 @@ fn put(bytes: &mut [u8], at: usize, what: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-fn name(process: u32, number: u32) -> [u8; NAME] {
-    let text = format!("outlast{process:x}");
+fn name(random: u32) -> [u8; NAME] {
+    let text = format!("outlast{random:08x}");
     let mut name = [0; NAME];
-    let kept = text.len().min(NAME - 2);
-    name[..kept].copy_from_slice(&text.as_bytes()[..kept]);
-    name[kept] = b"abcdefghijklmnop"[number as usize % 16];
+    name[..text.len()].copy_from_slice(text.as_bytes());
     name
 }
 
@@ -260,10 +262,9 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_and_differ() {
-        let names = [name(7, 0), name(7, 1), name(u32::MAX, 0)];
-        assert_eq!(&names[0][..9], b"outlast7a");
-        assert_ne!(names[0], names[1]);
+    fn names_fit() {
+        let names = [name(7), name(u32::MAX)];
+        assert_eq!(&names[0], b"outlast00000007\0");
         assert!(names.iter().all(|name| name[NAME - 1] == 0));
     }
 }

@@ -85,6 +85,10 @@ impl World {
                     Indication::Returned(link, by) => {
                         self.gateway.handle_return(self.now, link, by);
                     }
+                    Indication::Moved(link, _) => {
+                        let by = Indicator::Route;
+                        self.gateway.handle_return(self.now, link, by);
+                    }
                 }
             }
             while let Some(transmit) = self.gateway.poll_transmit() {
