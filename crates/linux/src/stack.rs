@@ -29,7 +29,7 @@
 //! - Any other connection: [`EndpointControl::retransmit_now`] acts on it.
 //!
 //! No call sets a connection's window. A connection whose path is new, and which has had no timeout, is put back into slow
-//! start by a congestion control of ours that is chosen for a moment ([`initial_window`]): before its data is sent again, so
+//! start by a congestion control of ours that is chosen for a moment (`initial_window`): before its data is sent again, so
 //! that no more than the initial window leaves at once, and after that, as the kernel has set a threshold by then.
 //!
 //! Nobody freezes the kernel's timers from outside ([`EndpointControl::freeze`] is not supported). An acknowledgement
