@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn every_probe_answers_and_names_a_remedy_for_what_is_missing() {
         let probes = probe_all();
-        assert_eq!(probes.len(), 19);
+        assert_eq!(probes.len(), 21);
         for Probe { name, result, .. } in probes {
             match result {
                 ProbeResult::Available { detail } => assert!(!detail.is_empty(), "{name}"),
