@@ -207,7 +207,9 @@ impl World {
             let end = tcp.seq + packet.sequence_len();
             assert!(end.after(flow.near.acked), "{flow:?} has {packet:?}");
         }
-        let is_shown = shown.iter().rev().any(|(_, one)| is_known(one));
+        let segments = shown.iter().map(|(_, one)| one);
+        let is_joined = supervised && is_joined(segments, packet);
+        let is_shown = is_joined || shown.iter().rev().any(|(_, one)| is_known(one));
         if !is_shown && matches!(packet.header().transport, Transport::IcmpError(_)) {
             // The link dropped one of the gateway's own, which then waits like any other packet.
             return self.check_unreachable(transmit);
@@ -347,6 +349,49 @@ fn is_same_data(one: &Packet, other: &Packet) -> bool {
     };
     (a.seq, a.ack, a.flags, one.sequence_len()) == (b.seq, b.ack, b.flags, other.sequence_len())
         && FlowKey::of_tcp(one.header(), ToLink) == FlowKey::of_tcp(other.header(), ToLink)
+}
+
+/// Whether all payload of `packet` is, byte by byte, that of segments of its flow that were shown: a supervisor host joins
+/// small ones.
+fn is_joined<'a>(shown: impl Iterator<Item = &'a Packet> + Clone, packet: &Packet) -> bool {
+    let Some(tcp) = packet.tcp() else {
+        return false;
+    };
+    let flow = FlowKey::of_tcp(packet.header(), ToLink);
+    let whole = packet.header().payload_len;
+    let mut done = 0;
+    while done < whole {
+        let part = |one: &'a Packet| {
+            let of = one.tcp()?;
+            let passed = u32::try_from((tcp.seq + done).distance_from(of.seq)).ok()?;
+            let len = one.header().payload_len.checked_sub(passed)?;
+            let len = len.min(whole - done);
+            let is_part = FlowKey::of_tcp(one.header(), ToLink) == flow
+                && agree((one, passed), (packet, done), len);
+            (is_part && len > 0).then_some(len)
+        };
+        let Some(len) = shown.clone().find_map(part) else {
+            return false;
+        };
+        done += len;
+    }
+    whole > 0
+}
+
+/// Whether two packets have the same `len` bytes of payload, each from a position on.
+fn agree((one, at): (&Packet, u32), (other, there): (&Packet, u32), len: u32) -> bool {
+    let bytes = |packet: &Packet, from: u32| {
+        let end = from.checked_add(len)?;
+        Some(packet.payload()?.get(from as usize..end as usize)?.to_vec())
+    };
+    let modelled = |packet: &Packet, from: u32| {
+        let payload = packet.modelled()?;
+        Some((payload.stream, payload.offset + u64::from(from)))
+    };
+    let bytes = [bytes(one, at), bytes(other, there)];
+    let modelled = [modelled(one, at), modelled(other, there)];
+    bytes[0].is_some() && bytes[0] == bytes[1]
+        || modelled[0].is_some() && modelled[0] == modelled[1]
 }
 
 /// Whether who gets one has all that is in the other.
