@@ -655,17 +655,23 @@ impl Host {
         self.silence.poll_watch()
     }
 
-    /// Looks which peers are silent, if there is anything to look at.
-    fn judge_silence(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
-        if self.silence.due(self.next_look).is_none_or(|at| at > now) {
-            return;
-        }
+    /// All connections, in the list that each pass reuses and gives back; an error is told.
+    fn list(&mut self, stack: &mut (impl EndpointControl + ?Sized)) -> Vec<Connection> {
         let mut found = core::mem::take(&mut self.found);
         found.clear();
         if let Err(error) = stack.connections(&mut found) {
             self.counters.errors += 1;
             self.tell(Event::ListFailed(error));
         }
+        found
+    }
+
+    /// Looks which peers are silent, if there is anything to look at.
+    fn judge_silence(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
+        if self.silence.due(self.next_look).is_none_or(|at| at > now) {
+            return;
+        }
+        let found = self.list(stack);
         self.pause_looks(now, found.len());
         let queued = &self.queued;
         let is_restarted = |id| queued.contains_key(&id);
@@ -706,12 +712,7 @@ impl Host {
         if self.requested.is_empty() || now < self.next_look {
             return;
         }
-        let mut found = core::mem::take(&mut self.found);
-        found.clear();
-        if let Err(error) = stack.connections(&mut found) {
-            self.counters.errors += 1;
-            self.tell(Event::ListFailed(error));
-        }
+        let found = self.list(stack);
         self.pause_looks(now, found.len());
         let requested = core::mem::take(&mut self.requested);
         for connection in &found {
@@ -930,12 +931,7 @@ impl Host {
         if self.freezing.is_empty() {
             return;
         }
-        let mut found = core::mem::take(&mut self.found);
-        found.clear();
-        if let Err(error) = stack.connections(&mut found) {
-            self.counters.errors += 1;
-            self.tell(Event::ListFailed(error));
-        }
+        let found = self.list(stack);
         self.thaw_strays(now, &found, stack);
         self.found = found;
     }
@@ -1183,12 +1179,7 @@ impl Host {
         if now < self.next_look || !first.into_iter().flatten().any(is_due) {
             return;
         }
-        let mut found = core::mem::take(&mut self.found);
-        found.clear();
-        if let Err(error) = stack.connections(&mut found) {
-            self.counters.errors += 1;
-            self.tell(Event::ListFailed(error));
-        }
+        let found = self.list(stack);
         self.pause_looks(now, found.len());
         self.thaw_strays(now, &found, stack);
         let outstanding = found
