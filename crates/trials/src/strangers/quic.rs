@@ -19,6 +19,18 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// The configuration of the end of this number; what it draws at random comes from `seed`, if there is one.
+fn endpoint_config(seed: Option<u64>, number: u64) -> EndpointConfig {
+    let mut config = EndpointConfig::default();
+    config.rng_seed(seed.map(|seed| {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        bytes[8..16].copy_from_slice(&number.to_le_bytes());
+        bytes
+    }));
+    config
+}
+
 /// The name in the certificate.
 const NAME: &str = "fixed.example";
 /// Bytes handed to the connection at once.
@@ -73,7 +85,22 @@ impl Pair {
         server_sends: bool,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let transport = Arc::new(TransportConfig::default());
-        Self::with_transport(now, server_at, server_sends, &transport)
+        Self::with_transport(now, server_at, server_sends, &transport, None)
+    }
+
+    /// As [`Self::new`], with all that quinn itself draws at random from `seed`, such as the packet numbers that it
+    /// leaves out. Keys stay random.
+    ///
+    /// # Errors
+    /// When keys cannot be had.
+    pub fn seeded(
+        now: Instant,
+        server_at: SocketAddr,
+        server_sends: bool,
+        seed: u64,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let transport = Arc::new(TransportConfig::default());
+        Self::with_transport(now, server_at, server_sends, &transport, Some(seed))
     }
 
     /// As [`Self::new`], with BBR.
@@ -87,7 +114,7 @@ impl Pair {
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let mut transport = TransportConfig::default();
         transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
-        Self::with_transport(now, server_at, server_sends, &Arc::new(transport))
+        Self::with_transport(now, server_at, server_sends, &Arc::new(transport), None)
     }
 
     fn with_transport(
@@ -95,7 +122,9 @@ impl Pair {
         server_at: SocketAddr,
         server_sends: bool,
         transport: &Arc<TransportConfig>,
+        seed: Option<u64>,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let endpoint = |number| Arc::new(endpoint_config(seed, number));
         let epoch = Epoch::new(now);
         let made = rcgen::generate_simple_self_signed(vec![NAME.to_owned()])?;
         let certificate = made.cert.der().clone();
@@ -106,6 +135,7 @@ impl Pair {
             key,
             server_sends,
             Arc::clone(transport),
+            endpoint(0),
         )?;
         let client = Peer::client(
             epoch,
@@ -113,6 +143,7 @@ impl Pair {
             server_at,
             !server_sends,
             Arc::clone(transport),
+            endpoint(1),
         )?;
         Ok(Self { server, client })
     }
@@ -125,6 +156,7 @@ impl Peer {
         key: PrivateKeyDer<'static>,
         sends: bool,
         transport: Arc<TransportConfig>,
+        endpoint: Arc<EndpointConfig>,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let crypto = rustls::ServerConfig::builder_with_provider(provider)
@@ -135,7 +167,7 @@ impl Peer {
         let mut config = ServerConfig::with_crypto(crypto);
         config.transport_config(transport);
         let config = Some(Arc::new(config));
-        let endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), config, true, None);
+        let endpoint = Endpoint::new(endpoint, config, true, None);
         Ok(Self::new(epoch, endpoint, sends))
     }
 
@@ -145,6 +177,7 @@ impl Peer {
         server: SocketAddr,
         sends: bool,
         transport: Arc<TransportConfig>,
+        endpoint: Arc<EndpointConfig>,
     ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(certificate)?;
@@ -155,7 +188,7 @@ impl Peer {
             .with_no_client_auth();
         let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(crypto)?));
         config.transport_config(transport);
-        let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
+        let mut endpoint = Endpoint::new(endpoint, None, true, None);
         let connection = endpoint.connect(epoch.begin(), config, server, NAME)?;
         let mut client = Self::new(epoch, endpoint, sends);
         client.connection = Some(connection);
