@@ -120,10 +120,24 @@ fn is_quic(ports: [u16; 2], payload: &[u8]) -> bool {
     ports.contains(&QUIC_PORT) && has_fixed_bit
 }
 
+/// Whether it belongs to a connection of QUIC whose handshake is over. A handshake's packets need the ones before them.
+pub(super) fn is_quic_past_handshake(packet: &Packet) -> bool {
+    let Transport::Udp(udp) = &packet.header().transport else {
+        return false;
+    };
+    let ports = [udp.source_port, udp.destination_port];
+    let payload = packet.payload();
+    payload.is_some_and(|payload| is_quic(ports, payload) && !is_long(payload))
+}
+
+/// Whether a packet of QUIC belongs to the handshake.
+fn is_long(packet: &[u8]) -> bool {
+    packet.first().is_some_and(|byte| byte & QUIC_LONG_BIT != 0)
+}
+
 /// Whether a packet of QUIC can bear little more than an acknowledgement.
 fn is_acknowledging(packet: &[u8]) -> bool {
-    let is_long = packet.first().is_some_and(|byte| byte & QUIC_LONG_BIT != 0);
-    !is_long && packet.len() <= QUIC_ACKNOWLEDGING
+    !is_long(packet) && packet.len() <= QUIC_ACKNOWLEDGING
 }
 
 fn is_wireguard(payload: &[u8]) -> bool {

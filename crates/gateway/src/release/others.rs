@@ -16,13 +16,16 @@
 //!   the data's sender, which paces by that. So those that are older than [`ACKNOWLEDGING_AGE`] are
 //!   [set aside](OtherTraffic::set_aside_until) when the link is back: where the sender is awake, as a gateway
 //!   beside it has sent what it kept, a fresh acknowledgement comes first, and they are dropped.
+//! - QUIC's packets past its handshake go out the newest burst first, each burst in order. A sender measures a round trip
+//!   if the largest number that is acknowledged is a new one (RFC 9002, section 5.1). In order, each packet would be
+//!   one, as long as the outage or a part of it, and the sender paces what is lost by that.
 //! - All else is sent once, in order, if it is no older than [`Limits::other_age`] when the link is back; of RTP
 //!   the newest packet alone.
 //!
 //! What arrives meanwhile passes at once: fresh packets never wait behind old ones. Segments of TCP that stand
 //! alone wait for as long as the link is away. Past the caps the oldest goes first.
 
-use super::lifetime::{Lifetime, OtherFlow};
+use super::lifetime::{Lifetime, OtherFlow, is_quic_past_handshake};
 use crate::limits::Limits;
 use crate::links::LinkId;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -62,6 +65,8 @@ struct Kept {
     /// `None` for a segment of TCP.
     flow: Option<OtherFlow>,
     streak: Streak,
+    /// Whether newer bursts of its flow go out before it.
+    is_overtaken: bool,
     wait: Wait,
 }
 
@@ -176,6 +181,7 @@ impl OtherTraffic {
             lifetime,
             flow,
             streak,
+            is_overtaken: is_quic_past_handshake(packet),
             wait: Wait::None,
         });
         *self.links.entry(link).or_default() += 1;
@@ -250,7 +256,8 @@ impl OtherTraffic {
         dropped
     }
 
-    /// The oldest packet of a link for which `ready` holds, of those that need not wait for others.
+    /// The oldest packet of a link for which `ready` holds, of those that need not wait for others; of QUIC the oldest of
+    /// its flow's newest burst.
     pub(crate) fn next(
         &mut self,
         now: Instant,
@@ -261,7 +268,24 @@ impl OtherTraffic {
         }
         let mut all = self.waiting.iter_mut();
         let place = all.position(|kept| ready(kept.link) && kept.may_go(now, &mut self.aside))?;
-        self.remove(place)
+        let newest = self.newest_burst(now, place);
+        self.remove(newest.unwrap_or(place))
+    }
+
+    /// The place of the first packet of the newest burst that goes before the packet at `oldest`; `None` if none does.
+    fn newest_burst(&mut self, now: Instant, oldest: usize) -> Option<usize> {
+        let first = self.waiting.get(oldest).filter(|kept| kept.is_overtaken)?;
+        let (link, flow) = (first.link, first.flow);
+        let aside = &mut self.aside;
+        let mut may_go = |kept: &mut Kept| {
+            let is_same = kept.link == link && kept.flow == flow && kept.is_overtaken;
+            is_same && kept.may_go(now, aside)
+        };
+        let mut all = self.waiting.iter_mut();
+        let place = all.rposition(&mut may_go)?;
+        let newest = self.waiting.get(place)?.streak.since;
+        let mut all = self.waiting.iter_mut();
+        all.position(|kept| kept.streak.since == newest && may_go(kept))
     }
 
     /// Whether [`Self::next`] has something more, now.
