@@ -22,12 +22,17 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::causes;
+use crate::lack::{self, Lack, Needs};
 use crate::sys::cookie;
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/silence.bpf.o");
 
 const NOTE_TIMEOUT: &str = "note_timeout";
 const NOTE_PACKET: &str = "note_packet";
+
+/// Where they run.
+const TIMEOUTS: &str = "tcp_retransmit_skb";
+const PACKETS: &str = "tcp_probe";
 
 const PEERS: &str = "peers";
 const NAMESPACES: &str = "namespaces";
@@ -42,6 +47,9 @@ pub enum SilenceError {
     /// The kernel does not take the object.
     #[error("cannot load the programs that notice silent peers")]
     Object(#[from] EbpfError),
+    /// The kernel does not have it.
+    #[error("the kernel has no tracepoint {0}")]
+    Tracepoint(&'static str),
     /// The kernel does not take a program, or does not let it be attached.
     #[error("cannot load or attach a program that notices silent peers")]
     Program(#[from] ProgramError),
@@ -53,7 +61,18 @@ pub enum SilenceError {
     Namespace(#[source] io::Error),
 }
 
+const NEEDS: Needs = Needs {
+    rights: &[lack::BPF, lack::PERFMON],
+    kernel: "run Linux 5.8 or newer with CONFIG_DEBUG_INFO_BTF=y and CONFIG_BPF_SYSCALL=y",
+};
+
 impl SilenceError {
+    /// What this machine or this process lacks, and what would help.
+    #[must_use]
+    pub fn lack(&self) -> Lack {
+        NEEDS.lack(self)
+    }
+
     /// The error with its causes, in one line, without what the verifier has to say at length.
     #[must_use]
     pub fn with_causes(&self) -> String {
@@ -90,10 +109,14 @@ impl Silence {
         let namespace = cookie::of_network_namespace().map_err(SilenceError::Namespace)?;
         let map = ebpf.map_mut(NAMESPACES).expect("the object has it");
         Array::<_, u64>::try_from(map)?.set(0, namespace, 0)?;
-        program(&mut ebpf, NOTE_PACKET)?.load("tcp_probe", &types)?;
-        let timeouts = program(&mut ebpf, NOTE_TIMEOUT)?;
-        timeouts.load("tcp_retransmit_skb", &types)?;
-        timeouts.attach()?;
+        for (name, tracepoint) in [(NOTE_PACKET, PACKETS), (NOTE_TIMEOUT, TIMEOUTS)] {
+            let loaded = program(&mut ebpf, name)?.load(tracepoint, &types);
+            loaded.map_err(|error| match lack::has_no_target(&error) {
+                true => SilenceError::Tracepoint(tracepoint),
+                false => error.into(),
+            })?;
+        }
+        program(&mut ebpf, NOTE_TIMEOUT)?.attach()?;
         let events = ebpf.take_map(EVENTS).expect("the object has it");
         Ok(Self {
             events: RingBuf::try_from(events)?,

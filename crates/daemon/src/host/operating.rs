@@ -1,8 +1,9 @@
 //! How the role `host` is operated: status, metrics, notices, reload.
 
+use super::lacking::Lacking;
 use super::settings::Settings;
-use super::status::{About, HostStatus};
-use super::{Daemon, config_file, host_limits, immediate, metrics};
+use super::status::{About, HostStatus, NewPath};
+use super::{Daemon, KEPT_WINDOWS, config_file, host_limits, immediate, metrics};
 use crate::control::{Answer, Notified, Request};
 use crate::failure::Failure;
 use crate::operations::Wanted;
@@ -82,6 +83,8 @@ impl Daemon {
                 returns: &self.returns,
                 pending: self.host.waiting().len(),
                 silent_peers: self.silent_peers.count(),
+                new_path: self.new_path(),
+                lacking: self.lacking(),
                 damped: self.damped(now),
                 agent: self.host.counters(),
                 stack: self.stack.counters(),
@@ -89,6 +92,31 @@ impl Daemon {
                 user_timeout: self.user_timeouts.counters(),
             },
         )
+    }
+
+    /// Whether connections start slowly on a new path.
+    fn new_path(&self) -> NewPath {
+        match (
+            self.settings.slow_start_on_new_path,
+            self.stack.slow_start_control(),
+        ) {
+            (false, _) => NewPath::default(),
+            (true, Ok(name)) => NewPath {
+                starts_slowly: true,
+                congestion_control: Some(name.to_owned()),
+                lacking: None,
+            },
+            (true, Err(lack)) => NewPath {
+                lacking: Some(Lacking::of(KEPT_WINDOWS, lack)),
+                ..NewPath::default()
+            },
+        }
+    }
+
+    /// What does not work here, but for slow start.
+    fn lacking(&self) -> Vec<Lacking> {
+        let all = [self.silent_peers.lacking(), self.immediate.lacking()];
+        all.into_iter().flatten().cloned().collect()
     }
 
     /// What the service manager shows.

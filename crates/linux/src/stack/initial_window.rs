@@ -63,8 +63,8 @@ impl InitialWindow {
     pub(super) fn begin() -> io::Result<Self> {
         let types = std::fs::read(TYPES)?;
         let found = structures(&types, &[OPERATIONS, VALUE, SOCKET]);
-        let found = found.ok_or(io::ErrorKind::InvalidData)?;
-        let of = |name: &str| found.get(name).ok_or(io::ErrorKind::Unsupported);
+        let found = found.ok_or_else(|| io::Error::other("the kernel's types cannot be read"))?;
+        let of = |name: &str| found.get(name).ok_or_else(|| unknown(name));
         let (operations, value, socket) = (of(OPERATIONS)?, of(VALUE)?, of(SOCKET)?);
         let window = socket.offset("snd_cwnd")?;
         let threshold = socket.offset("snd_ssthresh")?;
@@ -105,18 +105,29 @@ impl InitialWindow {
     pub(super) const fn name(&self) -> [u8; NAME] {
         self.name
     }
+
+    /// As `net.ipv4.tcp_available_congestion_control` lists it.
+    pub(super) fn shown_name(&self) -> &str {
+        let length = self.name.iter().position(|byte| *byte == 0);
+        let text = self.name.get(..length.unwrap_or(NAME)).unwrap_or_default();
+        str::from_utf8(text).unwrap_or_default()
+    }
 }
 
 impl Structure {
     fn member(&self, name: &str) -> io::Result<(u32, usize)> {
         let member = self.members.get(name).copied();
-        member.ok_or_else(|| io::ErrorKind::Unsupported.into())
+        member.ok_or_else(|| unknown(name))
     }
 
     fn offset(&self, name: &str) -> io::Result<i16> {
         let (_, offset) = self.member(name)?;
         i16::try_from(offset).map_err(io::Error::other)
     }
+}
+
+fn unknown(name: &str) -> io::Error {
+    io::Error::other(format!("the kernel's types have no {name}"))
 }
 
 fn put(bytes: &mut [u8], at: usize, what: &[u8]) -> io::Result<()> {

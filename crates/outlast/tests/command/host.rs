@@ -8,6 +8,7 @@ mod errors;
 mod fast;
 mod flapping;
 mod idle;
+mod lacking;
 mod neighbours;
 mod new_path;
 mod operating;
