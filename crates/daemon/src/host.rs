@@ -39,6 +39,7 @@ use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::priority::{Priority, favour_current_thread};
 use outlast_linux::privilege;
 use outlast_linux::signal::{Hangup, Termination};
+use outlast_linux::silence::MOST_PEERS;
 use outlast_linux::stack::{TcpStack, Waking};
 use outlast_linux::timer::{Resumption, Timer};
 use outlast_linux::waker::Waker;
@@ -69,8 +70,8 @@ const MOST_HOSTS: usize = 1_024;
 /// Requests of peers that are heard before anything else is done.
 const MOST_REQUESTS: usize = 1_024;
 
-/// Events of silent peers that are heard before anything else is done.
-const MOST_EVENTS: usize = 256;
+/// Events of silent peers that are heard before anything else is done: those of all peers that may be back together.
+const MOST_EVENTS: usize = MOST_PEERS;
 
 /// What does not work without a congestion control of BPF programs.
 const KEPT_WINDOWS: &str = "connections keep their windows on a new path";

@@ -1040,7 +1040,7 @@ impl Host {
         for connection in &found {
             // What has merely moved was not heard of.
             if restored.moved.is_none() {
-                self.silence.forget(connection.id.remote.ip());
+                self.silence.attend(now, connection.id.remote.ip());
             }
         }
         let connections = u32::try_from(found.len()).unwrap_or(u32::MAX);

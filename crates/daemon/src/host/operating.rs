@@ -10,6 +10,7 @@ use crate::operations::Wanted;
 use crate::status;
 use outlast_base::time::Instant;
 use outlast_gateway::link::LinkState;
+use outlast_host::Counters;
 use outlast_linux::poller::Token;
 use serde_json::json;
 use std::net::IpAddr;
@@ -86,7 +87,11 @@ impl Daemon {
                 new_path: self.new_path(),
                 lacking: self.lacking(),
                 damped: self.damped(now),
-                agent: self.host.counters(),
+                agent: &Counters {
+                    // Both are peers without room.
+                    links_refused: self.host.counters().links_refused + self.silent_peers.refused(),
+                    ..*self.host.counters()
+                },
                 stack: self.stack.counters(),
                 immediate: immediate::counters(&self.stack),
                 user_timeout: self.user_timeouts.counters(),

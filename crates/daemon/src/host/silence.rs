@@ -50,6 +50,14 @@ impl SilentPeers {
         }
     }
 
+    /// Timeouts of peers that found no room.
+    pub(super) fn refused(&self) -> u64 {
+        let refused = self.programs.as_ref().ok().map(Silence::refused);
+        let refused = refused
+            .map(|count| count.inspect_err(|error| tracing::warn!("{}", error.with_causes())));
+        refused.and_then(Result::ok).unwrap_or_default()
+    }
+
     /// How many peers are silent.
     pub(super) fn count(&self) -> usize {
         self.watched.len()
@@ -62,6 +70,7 @@ impl SilentPeers {
         match watch {
             Watch::Begin(peer) => {
                 self.watched.insert(peer);
+                programs.remember(peer)?;
             }
             Watch::End(peer) => {
                 self.watched.remove(&peer);
