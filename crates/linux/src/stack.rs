@@ -28,9 +28,9 @@
 //!   hears three duplicate acknowledgements in the peer's name, and the kernel retransmits fast.
 //! - Any other connection: [`EndpointControl::retransmit_now`] acts on it.
 //!
-//! No call sets a connection's window. A connection whose path is new, and which has had no timeout, is put back into slow
-//! start by a congestion control of ours that is chosen for a moment (`initial_window`): before its data is sent again, so
-//! that no more than the initial window leaves at once, and after that, as the kernel has set a threshold by then.
+//! No call sets a connection's window. A connection with SACK whose path is new, and which has had no timeout, is put back into
+//! slow start by a congestion control of ours that is chosen for a moment (`initial_window`): before its data is sent again, so
+//! that no more than the initial window leaves at once, and after that, as the kernel has set a threshold by that window then.
 //!
 //! Nobody freezes the kernel's timers from outside ([`EndpointControl::freeze`] is not supported). An acknowledgement
 //! is marked as a reconnection (Brown and Singh 1997, section 4.2) by the Immediate Retransmission Option, in a raw packet.
@@ -830,6 +830,10 @@ impl EndpointControl for TcpStack {
             return Err(ControlError::NotSupported(Action::SlowStart));
         }
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
+        // What slow start loses in its last round trip costs such a sender a timeout, and more than a burst does.
+        if !known.has_sack {
+            return Err(ControlError::NotSupported(Action::SlowStart));
+        }
         self.anew.insert(known.cookie);
         self.on_new_path.insert(id, known.snd_una);
         Ok(Outcome::Done)

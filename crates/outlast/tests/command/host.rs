@@ -15,6 +15,7 @@ mod operating;
 mod reconnection;
 mod requests;
 mod silence;
+mod slower_path;
 
 use crate::path::skip;
 use crate::support::{Place, again};
