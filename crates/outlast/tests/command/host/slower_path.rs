@@ -5,7 +5,7 @@
 use super::new_path::{SERVER, read_for, write};
 use super::{AT_ONCE, Agent, PATIENCE, ip};
 use crate::path::skip;
-use crate::support::{Place, again};
+use crate::support::{Place, again, report};
 use outlast_base::time::Duration;
 use outlast_base::units::BitRate;
 use outlast_linux::clock;
@@ -27,6 +27,7 @@ const OUTAGE: Duration = Duration::from_millis(200);
 /// What has filled the former path.
 const BEFORE: Duration = Duration::from_secs(2);
 const WATCHED: Duration = Duration::from_secs(2);
+const TRIES: u8 = 6;
 /// Packets more that may be lost: the last round trip of slow start may find the queue full.
 const ALLOWED: u64 = 20;
 /// The least queue of a path, in packets: otherwise what fits into a round trip.
@@ -215,8 +216,11 @@ fn seen(case: Case) -> Option<([Seen; 2], bool)> {
     Some((seen, is_forced))
 }
 
-/// No sender gets less through, or loses more on the new path.
-fn judge(mbit_per_s: u64) {
+/// No sender gets less through, or loses more on the new path. `OUTLAST_MBIT_PER_S` is the rate of the former path.
+#[test]
+fn forced_slow_start_on_a_slower_path_is_no_worse_for_any_sender() {
+    let rate = std::env::var("OUTLAST_MBIT_PER_S");
+    let mbit_per_s = rate.map_or(10, |rate| rate.parse().expect("a number"));
     for congestion in ["cubic", "reno", "bbr"] {
         for sack in [true, false] {
             let case = Case {
@@ -225,12 +229,15 @@ fn judge(mbit_per_s: u64) {
                 mbit_per_s,
             };
             let mut tried = Vec::new();
-            // Where other tests keep the processors busy a run may be late for their sake.
-            let is_no_worse = (0..3).any(|_| {
+            // Where other tests keep the processors busy a run may be late for their sake: a timeout comes first then, and
+            // nothing is forced.
+            let is_no_worse = (0..TRIES).any(|_| {
                 let Some(([off, on], is_forced)) = seen(case) else {
                     return true;
                 };
-                println!("{case:?}: slow start not forced {off:?}, forced {on:?}");
+                report(&format!(
+                    "{case:?}: not forced {off:?}, forced ({is_forced}) {on:?}"
+                ));
                 tried.push((off, on, is_forced));
                 // One without SACK is left as it is.
                 if !sack {
@@ -244,14 +251,4 @@ fn judge(mbit_per_s: u64) {
             assert!(is_no_worse, "{case:?}, not forced and forced: {tried:?}");
         }
     }
-}
-
-#[test]
-fn forced_slow_start_is_no_worse_for_any_sender_from_10_to_1_mbit_per_s() {
-    judge(10);
-}
-
-#[test]
-fn forced_slow_start_is_no_worse_for_any_sender_from_100_to_10_mbit_per_s() {
-    judge(100);
 }
