@@ -138,7 +138,7 @@ const NEEDS_TO_SEND: Needs = Needs {
     kernel: "run Linux with raw sockets",
 };
 const NEEDS_FOR_SLOW_START: Needs = Needs {
-    rights: &[lack::BPF, lack::PERFMON, lack::NET_ADMIN],
+    rights: &[lack::BPF, lack::PERFMON],
     kernel: "run Linux 6.4 or newer with CONFIG_DEBUG_INFO_BTF=y, CONFIG_BPF_SYSCALL=y and CONFIG_BPF_JIT=y",
 };
 

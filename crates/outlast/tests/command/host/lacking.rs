@@ -1,11 +1,13 @@
 //! An agent that lacks something: it says what is missing, what does not work, and what to do, and does the rest.
 
-use super::Hosts;
+use super::operating::{asked, status, status_when};
+use super::{Agent, Hosts};
 use crate::operating::is_superuser;
 use crate::path::skip;
 use crate::support::{Place, Said};
 use outlast_linux::process;
 use rustix::fd::AsFd;
+use std::fs::File;
 use std::process::Command;
 
 /// `outlast run --role host` without these capabilities, as `setpriv` takes them; `None`, with the reason, where that
@@ -64,4 +66,38 @@ fn an_agent_that_cannot_wake_connections_says_which_capability_is_missing() {
             ],
         );
     }
+}
+
+/// Without what hears peers it wakes its own connections all the same.
+#[test]
+fn an_agent_without_programs_at_cgroups_says_so_and_does_the_rest() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    let Some(mut command) = without(&place, &hosts, "-net_admin,-sys_admin") else {
+        return;
+    };
+    let log = place.path().join("agent.log");
+    let file = File::create(&log).expect("a file in a directory of ours");
+    let child = command.stderr(file).spawn().expect("it was built");
+    let mut agent = Agent { child, log };
+    agent.wait_for("the host agent begins");
+    let told = status(&place);
+    let lacking = &told["lacking"][0];
+    assert_eq!(
+        lacking["what"], "this process lacks CAP_NET_ADMIN",
+        "{told:#}"
+    );
+    assert!(
+        agent
+            .said()
+            .contains("neither asked to send again nor heard")
+    );
+    let text = asked(&place, &["status"]).out;
+    assert!(
+        text.contains("lacking       peers with the agent"),
+        "{text}"
+    );
+    hosts.resume();
+    status_when(&place, |status| status["returns"][0]["stalled"] == 1);
+    assert_eq!(status(&place)["counters"]["errors"], 0);
 }
