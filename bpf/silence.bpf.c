@@ -78,13 +78,33 @@ struct event {
     __u32 ifindex;
 };
 
-/* Peers of which user space was told that a connection has timed out; those heard least go first. */
+/* Peers that may be silent at once: `MOST_PEERS` of `silence.rs`. */
+#define MOST_PEERS 4096
+
+/* What user space knows of a peer. */
+enum state {
+    /* That a connection has timed out. */
+    TOLD_OF_TIMEOUT = 1,
+    /* And that a packet has come. */
+    TOLD_OF_PACKET = 2,
+};
+
+/* Peers of which user space was told and has not decided otherwise. It alone takes them out again, so that what it is told
+   of a peer, and what it has decided, are never of two different silences. */
 struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 4096);
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, MOST_PEERS);
     __type(key, struct peer);
     __type(value, __u8);
 } peers SEC(".maps");
+
+/* Timeouts of peers that found no room in it. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u64);
+} refused SEC(".maps");
 
 /* The network namespace whose sockets are meant, by its cookie. */
 struct {
@@ -94,9 +114,10 @@ struct {
     __type(value, __u64);
 } namespaces SEC(".maps");
 
+/* Room for both events of every peer, each with a header of eight bytes. */
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 65536);
+    __uint(max_entries, MOST_PEERS * 2 * 32);
 } events SEC(".maps");
 
 /* Whether the socket is one of this namespace; then its peer. */
@@ -127,19 +148,33 @@ static __always_inline int tell(const struct peer *peer, enum kind kind, __u32 i
     return bpf_ringbuf_output(&events, &event, sizeof(event), 0);
 }
 
+static __always_inline void count_refusal(void)
+{
+    __u32 first = 0;
+    __u64 *count = bpf_map_lookup_elem(&refused, &first);
+
+    if (count)
+        *count += 1;
+}
+
 SEC("tp_btf/tcp_retransmit_skb")
 int BPF_PROG(note_timeout, const struct sock *socket)
 {
     const struct inet_connection_sock *connection = (const void *)socket;
     struct peer peer = {};
-    __u8 known = 1;
+    __u8 state = TOLD_OF_TIMEOUT;
 
     if (BPF_CORE_READ(connection, icsk_retransmits) < TIMEOUTS)
         return 0;
     if (socket->__sk_common.skc_state == SYN_SENT || !peer_of(socket, &peer))
         return 0;
-    if (bpf_map_update_elem(&peers, &peer, &known, BPF_NOEXIST))
+    if (bpf_map_lookup_elem(&peers, &peer))
         return 0;
+    if (bpf_map_update_elem(&peers, &peer, &state, BPF_NOEXIST)) {
+        if (!bpf_map_lookup_elem(&peers, &peer))
+            count_refusal();
+        return 0;
+    }
     /* Without room the next timeout tells. */
     if (tell(&peer, TIMED_OUT, 0))
         bpf_map_delete_elem(&peers, &peer);
@@ -150,12 +185,17 @@ SEC("tp_btf/tcp_probe")
 int BPF_PROG(note_packet, const struct sock *socket, struct sk_buff *packet)
 {
     struct peer peer = {};
+    __u8 *state;
 
-    if (!peer_of(socket, &peer) || !bpf_map_lookup_elem(&peers, &peer))
+    if (!peer_of(socket, &peer))
         return 0;
+    state = bpf_map_lookup_elem(&peers, &peer);
+    if (!state || *state == TOLD_OF_PACKET)
+        return 0;
+    *state = TOLD_OF_PACKET;
     /* Without room the next packet tells. */
-    if (!tell(&peer, HEARD, packet->skb_iif))
-        bpf_map_delete_elem(&peers, &peer);
+    if (tell(&peer, HEARD, packet->skb_iif))
+        *state = TOLD_OF_TIMEOUT;
     return 0;
 }
 

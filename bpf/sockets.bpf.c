@@ -310,7 +310,7 @@ int start_slowly(struct bpf_iter__tcp *ctx)
     return 0;
 }
 
-/* Chosen connections go back to the initial window, and know no threshold. */
+/* Chosen connections go back to the initial window, and to a threshold by what is outstanding. */
 SEC("iter/tcp")
 int start_anew(struct bpf_iter__tcp *ctx)
 {

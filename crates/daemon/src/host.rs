@@ -10,6 +10,7 @@ mod awaited;
 mod damping;
 mod immediate;
 mod interfaces;
+mod lacking;
 mod metrics;
 mod operating;
 mod returns;
@@ -25,17 +26,20 @@ use crate::peers::{KernelAsker, Questions};
 use anyhow::Context;
 use immediate::Immediate;
 use interfaces::{Interfaces, Moved, News, What};
+use lacking::Lacking;
 use metrics::Tally;
 use outlast_base::time::Instant;
 use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::{Event, Host, HostConfig, Limits, Network};
 use outlast_linux::clock;
+use outlast_linux::lack::Lack;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
 use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
 use outlast_linux::priority::{Priority, favour_current_thread};
 use outlast_linux::privilege;
 use outlast_linux::signal::{Hangup, Termination};
+use outlast_linux::silence::MOST_PEERS;
 use outlast_linux::stack::{TcpStack, Waking};
 use outlast_linux::timer::{Resumption, Timer};
 use outlast_linux::waker::Waker;
@@ -66,8 +70,11 @@ const MOST_HOSTS: usize = 1_024;
 /// Requests of peers that are heard before anything else is done.
 const MOST_REQUESTS: usize = 1_024;
 
-/// Events of silent peers that are heard before anything else is done.
-const MOST_EVENTS: usize = 256;
+/// Events of silent peers that are heard before anything else is done: those of all peers that may be back together.
+const MOST_EVENTS: usize = MOST_PEERS;
+
+/// What does not work without a congestion control of BPF programs.
+const KEPT_WINDOWS: &str = "connections keep their windows on a new path";
 
 /// What is read if no other file is named, and this one is there.
 const USUAL_CONFIG: &str = "/etc/outlast/host.toml";
@@ -155,13 +162,16 @@ impl Daemon {
         control: Option<&Path>,
     ) -> Result<Self, Failure> {
         let stack = TcpStack::open(0).map_err(|error| {
+            let Lack { what, remedy } = error.lack();
             Failure::Capability(format!(
-                "cannot list and wake the kernel's connections: {error}; the role `host` needs root \
-                 and Linux 5.19 or later with BTF (see `outlast doctor`)"
+                "the role `host` can neither list nor wake this host's connections: {what}; {remedy} (see `outlast \
+                 doctor`)"
             ))
         })?;
-        if let Some(error) = stack.lacks_slow_start() {
-            tracing::warn!("connections keep their windows on a new path: {error}");
+        if settings.slow_start_on_new_path
+            && let Err(lack) = stack.slow_start_control()
+        {
+            Lacking::of(KEPT_WINDOWS, lack).warn();
         }
         let user_timeouts = user_timeout::Programs::begin(settings.user_timeout.as_ref())?;
         let immediate = Immediate::load();

@@ -1040,7 +1040,7 @@ impl Host {
         for connection in &found {
             // What has merely moved was not heard of.
             if restored.moved.is_none() {
-                self.silence.forget(connection.id.remote.ip());
+                self.silence.attend(now, connection.id.remote.ip());
             }
         }
         let connections = u32::try_from(found.len()).unwrap_or(u32::MAX);
@@ -1363,8 +1363,10 @@ impl Host {
         } else if entry.advances == 0 {
             entry.until = now + WATCH;
         }
-        if task.slow_start && entry.is_first() && self.note(stack.slow_start(now, id)) {
-            self.counters.slow_starts += 1;
+        if task.slow_start && entry.is_first() {
+            // Where the stack does not do it, all is as on a former path.
+            entry.task.slow_start = self.note(stack.slow_start(now, id));
+            self.counters.slow_starts += u64::from(entry.task.slow_start);
         }
         if task.wakes_peer && entry.is_first() && self.note(stack.wake_peer(now, id)) {
             self.counters.peers_woken += 1;
@@ -1390,7 +1392,7 @@ impl Host {
         }
         let result = match self.config.mechanism {
             // A connection that was forced into slow start goes back as after a timeout.
-            Mechanism::FastRetransmit if entry.attempts == 0 && !task.slow_start => {
+            Mechanism::FastRetransmit if entry.attempts == 0 && !entry.task.slow_start => {
                 stack.fast_retransmit(now, id)
             }
             Mechanism::FastRetransmit | Mechanism::RetransmissionTrigger | Mechanism::MTcp => {

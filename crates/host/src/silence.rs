@@ -3,9 +3,12 @@
 //! | state of a peer | begins | ends |
 //! |---|---|---|
 //! | suspected | a connection with it has had two timeouts in a row | with the next pass over the connections |
+//! | attended | it was suspected or silent, and the agent restarts a connection with it, for whatever reason | a packet comes from it; or, as a pass every [`QUIET`] finds, the agent has done with it: it is suspected again |
 //! | silent | no connection with it has heard anything for [`QUIET`], and one waits after timeouts | a packet comes from it; or no connection waits any more, as a pass every [`AGAIN`] finds |
 //!
-//! While the agent restarts connections with a peer, for whatever reason, the peer is neither suspected nor silent.
+//! Packets are noticed of silent peers alone. What the agent sends again for a connection times out like anything else, and
+//! its acknowledgement is no news; but where all of it was in vain, nobody else would tell of the return before a timer that may be
+//! minutes away.
 //!
 //! A peer that is heard on one connection while another one times out is not silent: that one lost data to congestion.
 //!
@@ -35,10 +38,13 @@ pub enum Watch {
 #[derive(Debug)]
 pub(crate) struct Silence {
     suspects: BTreeSet<IpAddr>,
+    attended: BTreeSet<IpAddr>,
     /// When each was heard last.
     silent: BTreeMap<IpAddr, Instant>,
     /// When the silent ones are judged again.
     again: Instant,
+    /// And the attended ones.
+    attended_again: Instant,
     watches: VecDeque<Watch>,
     most: usize,
 }
@@ -47,8 +53,10 @@ impl Silence {
     pub(crate) const fn new(most: usize) -> Self {
         Self {
             suspects: BTreeSet::new(),
+            attended: BTreeSet::new(),
             silent: BTreeMap::new(),
             again: Instant::ZERO,
+            attended_again: Instant::ZERO,
             watches: VecDeque::new(),
             most,
         }
@@ -63,7 +71,8 @@ impl Silence {
         if self.silent.contains_key(&peer) {
             return true;
         }
-        let has_room = self.suspects.len() + self.silent.len() < self.most;
+        let known = self.suspects.len() + self.attended.len() + self.silent.len();
+        let has_room = self.attended.remove(&peer) || known < self.most;
         if has_room {
             self.suspects.insert(peer);
         } else {
@@ -73,10 +82,14 @@ impl Silence {
     }
 
     /// The connections with `peer` are about to be restarted: its next packet says nothing new.
-    pub(crate) fn forget(&mut self, peer: IpAddr) {
+    pub(crate) fn attend(&mut self, now: Instant, peer: IpAddr) {
         let was_suspected = self.suspects.remove(&peer);
         let was_silent = self.silent.remove(&peer).is_some();
         if was_suspected || was_silent {
+            if self.attended.is_empty() {
+                self.attended_again = now + QUIET;
+            }
+            self.attended.insert(peer);
             self.watches.push_back(Watch::End(peer));
         }
     }
@@ -84,6 +97,7 @@ impl Silence {
     /// A packet has come from `peer`: since when it was silent, if it was.
     pub(crate) fn hear(&mut self, peer: IpAddr) -> Option<Instant> {
         self.suspects.remove(&peer);
+        self.attended.remove(&peer);
         let since = self.silent.remove(&peer);
         // It is told of again after the next timeout.
         self.watches.push_back(Watch::End(peer));
@@ -93,12 +107,13 @@ impl Silence {
     /// When [`Self::judge`] is to be called, in a pass that is no earlier than `next_pass`.
     pub(crate) fn due(&self, next_pass: Instant) -> Option<Instant> {
         let suspected = (!self.suspects.is_empty()).then_some(next_pass);
+        let attended = (!self.attended.is_empty()).then_some(self.attended_again.max(next_pass));
         let silent = (!self.silent.is_empty()).then_some(self.again.max(next_pass));
-        [suspected, silent].into_iter().flatten().min()
+        [suspected, attended, silent].into_iter().flatten().min()
     }
 
-    /// Judges the suspects, and the silent peers, by the connections as they are at `now`. Returns how many are silent
-    /// now and were not before. `is_restarted`: the agent sees to a connection already.
+    /// Judges all of them by the connections as they are at `now`. Returns how many are silent now and were not before.
+    /// `is_restarted`: the agent sees to a connection already.
     #[must_use]
     pub(crate) fn judge(
         &mut self,
@@ -106,6 +121,10 @@ impl Silence {
         found: &[Connection],
         is_restarted: impl Fn(ConnectionId) -> bool,
     ) -> u64 {
+        self.attended_again = now + QUIET;
+        // Those with whom the agent has done are attended no longer.
+        let attended = core::mem::take(&mut self.attended);
+        self.suspects.extend(&attended);
         let mut begun = 0;
         let mut heard = BTreeMap::<IpAddr, Instant>::new();
         let mut waited_for = BTreeSet::new();
@@ -115,7 +134,12 @@ impl Silence {
                 continue;
             }
             if is_restarted(connection.id) {
-                self.forget(peer);
+                self.suspects.remove(&peer);
+                self.silent.remove(&peer);
+                self.attended.insert(peer);
+                if !attended.contains(&peer) {
+                    self.watches.push_back(Watch::End(peer));
+                }
                 continue;
             }
             let last = heard.entry(peer).or_insert(connection.heard_at);

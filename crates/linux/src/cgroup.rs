@@ -1,5 +1,7 @@
 //! The cgroups (version 2) that programs are attached to.
 
+use crate::causes;
+use crate::lack::Lack;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FsWord, Mode, OFlags, fstat, fstatfs, open};
 use std::fs;
@@ -13,15 +15,14 @@ const CGROUP2: FsWord = 0x6367_7270;
 pub const MOST_CGROUPS: usize = 8;
 
 const MOUNTS: &str = "/proc/self/mounts";
+const MOUNT: &str = "mount it (`mount -t cgroup2 none /sys/fs/cgroup`), or boot with \
+                     systemd.unified_cgroup_hierarchy=1";
 
 /// Why there is no cgroup to attach to.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
     /// Version 2 is mounted nowhere.
-    #[error(
-        "cgroup v2 is not mounted: mount it (`mount -t cgroup2 none /sys/fs/cgroup`), or boot with \
-         systemd.unified_cgroup_hierarchy=1"
-    )]
+    #[error("cgroup v2 is not mounted: {MOUNT}")]
     NotMounted,
     /// The kernel does not say what is mounted.
     #[error("cannot read {MOUNTS}")]
@@ -43,6 +44,24 @@ pub enum CgroupError {
     /// There is no room for so many.
     #[error("{0} cgroups are too many: name {MOST_CGROUPS} at most, or one above them")]
     TooMany(usize),
+}
+
+impl CgroupError {
+    /// What is missing, and what would help.
+    pub(crate) fn lack(&self) -> Lack {
+        let remedy = match self {
+            Self::NotMounted => MOUNT,
+            Self::Mounts(_) => "mount procfs at /proc",
+            Self::Open { .. } | Self::Other(_) | Self::TooMany(_) => {
+                "name directories below the mount point of cgroup2"
+            }
+        };
+        let what = match self {
+            Self::NotMounted => "cgroup v2 is not mounted".into(),
+            other => causes::in_one_line(other),
+        };
+        Lack { what, remedy }
+    }
 }
 
 /// A cgroup of version 2.

@@ -35,6 +35,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::causes;
 use crate::cgroup::{Cgroup, CgroupError};
+use crate::lack::{self, Lack, Needs};
 use crate::sys::cookie;
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/immediate_retransmission.bpf.o");
@@ -81,7 +82,21 @@ pub enum ImmediateError {
     Namespace(#[source] io::Error),
 }
 
+const NEEDS: Needs = Needs {
+    rights: &[lack::BPF, lack::PERFMON, lack::NET_ADMIN],
+    kernel: "run Linux 6.1 or newer with CONFIG_DEBUG_INFO_BTF=y and CONFIG_CGROUP_BPF=y",
+};
+
 impl ImmediateError {
+    /// What this machine or this process lacks, and what would help.
+    #[must_use]
+    pub fn lack(&self) -> Lack {
+        match self {
+            Self::Cgroup(error) => error.lack(),
+            _ => NEEDS.lack(self),
+        }
+    }
+
     /// The error with its causes, in one line, without what the verifier has to say at length.
     #[must_use]
     pub fn with_causes(&self) -> String {

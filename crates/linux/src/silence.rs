@@ -6,15 +6,17 @@
 //! | `note_packet` | each packet of an open connection, while a silent peer is [watched](Silence::watch) | its peer is heard again |
 //!
 //! Both are attached to tracepoints of the kernel (`tcp_retransmit_skb`, `tcp_probe`), which cost nothing while
-//! nobody is attached. A peer is told of once, until it is heard or [forgotten](Silence::forget). Events that find no
-//! room are lost; the next timeout or packet tells again.
+//! nobody is attached. Of a peer one timeout is told, and then one packet, until it is [forgotten](Silence::forget). Up to
+//! [`MOST_PEERS`] peers are remembered, and there is room for all that is told of them; timeouts of further peers are
+//! [counted](Silence::refused), and not told.
 //!
 //! What breaks it: a peer that is heard by another protocol than TCP, or whose only packets belong to the
 //! handshake of a new connection.
 
-use aya::maps::{Array, HashMap, MapData, MapError, RingBuf};
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError};
+use aya::sys::SyscallError;
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::fmt;
@@ -22,16 +24,31 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::causes;
+use crate::lack::{self, Lack, Needs};
 use crate::sys::cookie;
+
+/// Peers that are remembered at once: `MOST_PEERS` of `bpf/silence.bpf.c`.
+pub const MOST_PEERS: usize = 4_096;
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/silence.bpf.o");
 
 const NOTE_TIMEOUT: &str = "note_timeout";
 const NOTE_PACKET: &str = "note_packet";
 
+/// `BPF_NOEXIST`.
+const NO_EXIST: u64 = 1;
+
+/// Where they run.
+const TIMEOUTS: &str = "tcp_retransmit_skb";
+const PACKETS: &str = "tcp_probe";
+
 const PEERS: &str = "peers";
 const NAMESPACES: &str = "namespaces";
 const EVENTS: &str = "events";
+const REFUSED: &str = "refused";
+
+/// `TOLD_OF_TIMEOUT`.
+const TOLD_OF_TIMEOUT: u8 = 1;
 
 /// Why silent peers cannot be noticed here.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +59,9 @@ pub enum SilenceError {
     /// The kernel does not take the object.
     #[error("cannot load the programs that notice silent peers")]
     Object(#[from] EbpfError),
+    /// The kernel does not have it.
+    #[error("the kernel has no tracepoint {0}")]
+    Tracepoint(&'static str),
     /// The kernel does not take a program, or does not let it be attached.
     #[error("cannot load or attach a program that notices silent peers")]
     Program(#[from] ProgramError),
@@ -53,7 +73,18 @@ pub enum SilenceError {
     Namespace(#[source] io::Error),
 }
 
+const NEEDS: Needs = Needs {
+    rights: &[lack::BPF, lack::PERFMON],
+    kernel: "run Linux 5.8 or newer with CONFIG_DEBUG_INFO_BTF=y and CONFIG_BPF_SYSCALL=y",
+};
+
 impl SilenceError {
+    /// What this machine or this process lacks, and what would help.
+    #[must_use]
+    pub fn lack(&self) -> Lack {
+        NEEDS.lack(self)
+    }
+
     /// The error with its causes, in one line, without what the verifier has to say at length.
     #[must_use]
     pub fn with_causes(&self) -> String {
@@ -90,10 +121,14 @@ impl Silence {
         let namespace = cookie::of_network_namespace().map_err(SilenceError::Namespace)?;
         let map = ebpf.map_mut(NAMESPACES).expect("the object has it");
         Array::<_, u64>::try_from(map)?.set(0, namespace, 0)?;
-        program(&mut ebpf, NOTE_PACKET)?.load("tcp_probe", &types)?;
-        let timeouts = program(&mut ebpf, NOTE_TIMEOUT)?;
-        timeouts.load("tcp_retransmit_skb", &types)?;
-        timeouts.attach()?;
+        for (name, tracepoint) in [(NOTE_PACKET, PACKETS), (NOTE_TIMEOUT, TIMEOUTS)] {
+            let loaded = program(&mut ebpf, name)?.load(tracepoint, &types);
+            loaded.map_err(|error| match lack::has_no_target(&error) {
+                true => SilenceError::Tracepoint(tracepoint),
+                false => error.into(),
+            })?;
+        }
+        program(&mut ebpf, NOTE_TIMEOUT)?.attach()?;
         let events = ebpf.take_map(EVENTS).expect("the object has it");
         Ok(Self {
             events: RingBuf::try_from(events)?,
@@ -115,23 +150,47 @@ impl Silence {
         Ok(())
     }
 
-    /// Has the next timeout of a connection with `peer` told again.
+    /// Has the next packet of `peer` told while packets are [noticed](Self::watch), as after a timeout that was told.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or [`MOST_PEERS`] peers are remembered.
+    pub fn remember(&mut self, peer: IpAddr) -> Result<(), SilenceError> {
+        match self
+            .peers()?
+            .insert(octets(peer), TOLD_OF_TIMEOUT, NO_EXIST)
+        {
+            // It is remembered already, and what it has said is told.
+            Err(MapError::SyscallError(error)) if errno(&error) == Some(libc::EEXIST) => Ok(()),
+            inserted => Ok(inserted?),
+        }
+    }
+
+    /// Has the next timeout of a connection with `peer` told again, and no packet before that.
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn forget(&mut self, peer: IpAddr) -> Result<(), SilenceError> {
-        let map = self.ebpf.map_mut(PEERS).expect("the object has it");
-        let mut peers: HashMap<_, [u8; 16], u8> = HashMap::try_from(map)?;
-        match peers.remove(&octets(peer)) {
-            // It was heard meanwhile, or others have taken its room.
+        match self.peers()?.remove(&octets(peer)) {
+            // It was forgotten before.
             Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
-            Err(MapError::SyscallError(error))
-                if error.io_error.raw_os_error() == Some(libc::ENOENT) =>
-            {
-                Ok(())
-            }
+            Err(MapError::SyscallError(error)) if errno(&error) == Some(libc::ENOENT) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn peers(&mut self) -> Result<HashMap<&mut MapData, [u8; 16], u8>, MapError> {
+        let map = self.ebpf.map_mut(PEERS).expect("the object has it");
+        HashMap::try_from(map)
+    }
+
+    /// Timeouts that were not told, as [`MOST_PEERS`] peers were remembered.
+    ///
+    /// # Errors
+    /// When the kernel does not let it be read.
+    pub fn refused(&self) -> Result<u64, SilenceError> {
+        let map = self.ebpf.map(REFUSED).expect("the object has it");
+        let counts: PerCpuArray<_, u64> = PerCpuArray::try_from(map)?;
+        Ok(counts.get(&0, 0)?.iter().sum())
     }
 
     /// The next thing that is told of a peer. The descriptor is readable while there is one.
@@ -165,6 +224,10 @@ fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut BtfTracePoint, 
         .try_into()
 }
 
+fn errno(error: &SyscallError) -> Option<i32> {
+    error.io_error.raw_os_error()
+}
+
 /// An address as the programs have it: one of IPv4 as IPv6 writes it.
 fn octets(peer: IpAddr) -> [u8; 16] {
     match peer {
@@ -188,6 +251,7 @@ fn event(bytes: &[u8]) -> Option<PeerEvent> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn an_event_names_its_peer() {
@@ -213,7 +277,18 @@ mod tests {
             for is_wanted in [true, true, false, false, true] {
                 silence.watch(is_wanted)?;
             }
-            silence.forget(IpAddr::from([192, 0, 2, 1]))?;
+            let peer = IpAddr::from([192, 0, 2, 1]);
+            for _ in 0..2 {
+                silence.remember(peer)?;
+                silence.remember(peer)?;
+                silence.forget(peer)?;
+                silence.forget(peer)?;
+            }
+            for number in 0..u32::try_from(MOST_PEERS).expect("small") {
+                silence.remember(Ipv4Addr::from_bits(number).into())?;
+            }
+            assert!(silence.remember(peer).is_err(), "there is no more room");
+            assert_eq!(silence.refused()?, 0);
             Ok(silence.poll_event())
         };
         match namespace.run(begun).expect("enter") {

@@ -28,9 +28,9 @@
 //!   hears three duplicate acknowledgements in the peer's name, and the kernel retransmits fast.
 //! - Any other connection: [`EndpointControl::retransmit_now`] acts on it.
 //!
-//! No call sets a connection's window. A connection whose path is new, and which has had no timeout, is put back into slow
-//! start by a congestion control of ours that is chosen for a moment (`initial_window`): before its data is sent again, so
-//! that no more than the initial window leaves at once, and after that, as the kernel has set a threshold by then.
+//! No call sets a connection's window. A connection with SACK whose path is new, and which has had no timeout, is put back into
+//! slow start by a congestion control of ours that is chosen for a moment (`initial_window`): before its data is sent again, so
+//! that no more than the initial window leaves at once, and after that, as the kernel has set a threshold by that window then.
 //!
 //! Nobody freezes the kernel's timers from outside ([`EndpointControl::freeze`] is not supported). An acknowledgement
 //! is marked as a reconnection (Brown and Singh 1997, section 4.2) by the Immediate Retransmission Option, in a raw packet.
@@ -68,6 +68,7 @@ use std::io::{self, Read};
 use std::net::IpAddr;
 
 use crate::immediate_retransmission::{ImmediateError, ImmediateRetransmission};
+use crate::lack::{self, Lack, Needs};
 use crate::raw::{RawSender, Sent};
 use crate::{clock, ticks};
 
@@ -100,11 +101,14 @@ const DELAYED_ACK: Duration = Duration::from_millis(40);
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
     /// The kernel does not describe its types.
-    #[error("the kernel has no BTF")]
+    #[error("the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)")]
     Types(#[from] BtfError),
     /// The kernel does not take the object.
     #[error("cannot load the socket iterator")]
     Object(#[from] EbpfError),
+    /// The kernel does not have it.
+    #[error("the kernel has no BPF iterator over TCP sockets")]
+    Iterator,
     /// The kernel does not take a program.
     #[error("cannot load a program of the socket iterator")]
     Program(#[from] ProgramError),
@@ -123,6 +127,30 @@ pub enum StackError {
     /// Peers cannot be asked for an immediate retransmission.
     #[error(transparent)]
     Immediate(#[from] Box<ImmediateError>),
+}
+
+const NEEDS: Needs = Needs {
+    rights: &[lack::BPF, lack::PERFMON],
+    kernel: "run Linux 5.19 or newer with CONFIG_DEBUG_INFO_BTF=y and CONFIG_BPF_SYSCALL=y",
+};
+const NEEDS_TO_SEND: Needs = Needs {
+    rights: &[lack::NET_RAW],
+    kernel: "run Linux with raw sockets",
+};
+const NEEDS_FOR_SLOW_START: Needs = Needs {
+    rights: &[lack::BPF, lack::PERFMON],
+    kernel: "run Linux 6.4 or newer with CONFIG_DEBUG_INFO_BTF=y, CONFIG_BPF_SYSCALL=y and CONFIG_BPF_JIT=y",
+};
+
+impl StackError {
+    /// What this machine or this process lacks, and what would help.
+    #[must_use]
+    pub fn lack(&self) -> Lack {
+        match self {
+            Self::Send(error) => NEEDS_TO_SEND.lack(error),
+            _ => NEEDS.lack(self),
+        }
+    }
 }
 
 /// Counts since the stack was opened; each only grows.
@@ -303,7 +331,11 @@ impl TcpStack {
         let types = Btf::from_sys_fs()?;
         let mut ebpf = EbpfLoader::new().btf(Some(&types)).load(OBJECT)?;
         for name in [LIST, START_SLOWLY, START_ANEW] {
-            iterator(&mut ebpf, name)?.load("tcp", &types)?;
+            let loaded = iterator(&mut ebpf, name)?.load("tcp", &types);
+            loaded.map_err(|error| match lack::has_no_target(&error) {
+                true => StackError::Iterator,
+                false => error.into(),
+            })?;
         }
         // Without it connections keep their windows.
         let initial_window = InitialWindow::begin();
@@ -342,10 +374,15 @@ impl TcpStack {
         &self.counters
     }
 
-    /// Why no connection can be put back into slow start; `None` if it can.
-    #[must_use]
-    pub fn lacks_slow_start(&self) -> Option<&io::Error> {
-        self.initial_window.as_ref().err()
+    /// The congestion control by which connections are put back into slow start, or why none can be.
+    ///
+    /// # Errors
+    /// What this machine or this process lacks.
+    pub fn slow_start_control(&self) -> Result<&str, Lack> {
+        match &self.initial_window {
+            Ok(chosen) => Ok(chosen.shown_name()),
+            Err(error) => Err(NEEDS_FOR_SLOW_START.lack(error)),
+        }
     }
 
     /// How peers are woken from now on.
@@ -793,6 +830,10 @@ impl EndpointControl for TcpStack {
             return Err(ControlError::NotSupported(Action::SlowStart));
         }
         let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
+        // What slow start loses in its last round trip costs such a sender a timeout, and more than a burst does.
+        if !known.has_sack {
+            return Err(ControlError::NotSupported(Action::SlowStart));
+        }
         self.anew.insert(known.cookie);
         self.on_new_path.insert(id, known.snd_una);
         Ok(Outcome::Done)

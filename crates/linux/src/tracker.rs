@@ -18,8 +18,8 @@ mod pass_through;
 mod recorder;
 mod table;
 
+pub use crate::lack::Lack;
 pub use entry::{Acknowledgement, RESOLUTION, TrackedFlow};
-pub use lack::Lack;
 pub use pass_through::PassThrough;
 pub use recorder::Recorded;
 

@@ -19,6 +19,7 @@ pub use crate::cgroup::{CgroupError, MOST_CGROUPS};
 
 use crate::causes;
 use crate::cgroup::Cgroup;
+use crate::lack::{self, Lack, Needs};
 use aya::maps::{Array, MapError, PerCpuArray};
 use aya::programs::links::{CgroupAttachMode, LinkError};
 use aya::programs::sock_ops::SockOpsLinkId;
@@ -135,7 +136,21 @@ pub enum UserTimeoutError {
     Kernel(#[source] io::Error),
 }
 
+const NEEDS: Needs = Needs {
+    rights: &[lack::BPF, lack::PERFMON, lack::NET_ADMIN],
+    kernel: "run Linux 6.1 or newer with CONFIG_DEBUG_INFO_BTF=y and CONFIG_CGROUP_BPF=y",
+};
+
 impl UserTimeoutError {
+    /// What this machine or this process lacks, and what would help.
+    #[must_use]
+    pub fn lack(&self) -> Lack {
+        match self {
+            Self::Cgroup(error) => error.lack(),
+            _ => NEEDS.lack(self),
+        }
+    }
+
     /// The error with its causes, in one line, without what the verifier has to say at length.
     #[must_use]
     pub fn with_causes(&self) -> String {

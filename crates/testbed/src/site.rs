@@ -14,7 +14,6 @@ pub use sight::Heard;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
 use outlast_lab::LabError;
-use outlast_link::{LinkConfig, PipeConfig};
 use outlast_linux::namespace::Namespace;
 use outlast_linux::netlink::{InterfaceSettings, Prefix, Route, RouteSocket};
 use outlast_linux::sysctl::{self, SysctlError};
@@ -156,22 +155,12 @@ impl Site {
         if config.neighbours == Neighbours::Known {
             introduce((&gateway, Place::Outer), (&mobile, Place::Mobile))?;
         }
-        let pipe = PipeConfig {
-            rate: Some(config.rate),
-            delay: config.delay,
-            queue: config.queue,
-            ..PipeConfig::default()
-        };
-        let air = LinkConfig {
-            to_mobile: pipe,
-            to_fixed: pipe,
-            ..LinkConfig::default()
-        };
+        let air = Air::between([outer, near], config.rate, config.delay, config.queue);
         Ok(Self {
             fixed,
             gateway,
             mobile,
-            air: Air::start(air, [outer, near]).map_err(LabError::Emulator)?,
+            air: air.map_err(LabError::Emulator)?,
         })
     }
 

@@ -4,23 +4,32 @@
 //! loading takes (`CAP_BPF`, `CAP_PERFMON`) is given up afterwards. While the option is in use the stack
 //! has them.
 
+use super::lacking::Lacking;
 use crate::failure::Failure;
 use outlast_linux::immediate_retransmission::{
     ImmediateCounters, ImmediateError, ImmediateRetransmission,
 };
+use outlast_linux::lack::Lack;
 use outlast_linux::poller::{Interest, Poller, Token};
 use outlast_linux::stack::TcpStack;
 use std::io;
 
+/// What does not work without the programs.
+const WITHOUT: &str =
+    "peers with the agent are neither asked to send again nor heard when they ask";
+
 /// The programs while they are not in use, or why this kernel does not take them.
 pub(super) struct Immediate {
     spare: Result<Option<ImmediateRetransmission>, ImmediateError>,
+    /// What is lacking, where they are wanted and cannot be had.
+    lacking: Option<Lacking>,
 }
 
 impl Immediate {
     pub(super) fn load() -> Self {
         Self {
             spare: ImmediateRetransmission::load().map(Some),
+            lacking: None,
         }
     }
 
@@ -40,31 +49,46 @@ impl Immediate {
         stack: &mut TcpStack,
         else_hears: bool,
     ) -> Result<(), Failure> {
+        let before = self.lacking.take();
         if wanted == Some(false) {
             self.end(stack, else_hears);
             return Ok(());
         }
-        match (self.begin(stack), wanted) {
-            (Ok(()), _) => Ok(()),
-            (Err(why), Some(true)) => Err(Failure::Capability(format!(
-                "cannot use the immediate retransmission option: {why}; it needs root, cgroup v2, and \
-                 Linux 6.1 or later with BTF; without `immediate_retransmission = true` the agent runs"
-            ))),
-            (Err(why), _) => {
-                tracing::debug!("the immediate retransmission option is not used: {why}");
-                Ok(())
-            }
+        let Err(lack) = self.begin(stack) else {
+            return Ok(());
+        };
+        let lacking = Lacking::of(WITHOUT, lack);
+        if wanted == Some(true) {
+            return Err(Failure::Capability(format!(
+                "cannot use the immediate retransmission option: {}; {}; without `immediate_retransmission = true` the \
+                 agent runs",
+                lacking.what, lacking.remedy
+            )));
         }
+        // A reload changes nothing of it.
+        if before.as_ref() != Some(&lacking) {
+            lacking.warn();
+        }
+        self.lacking = Some(lacking);
+        Ok(())
+    }
+
+    /// What is lacking, where the option is wanted.
+    pub(super) const fn lacking(&self) -> Option<&Lacking> {
+        self.lacking.as_ref()
     }
 
     /// Begins, or takes over the connections that were there before once more.
-    fn begin(&mut self, stack: &mut TcpStack) -> Result<(), String> {
+    fn begin(&mut self, stack: &mut TcpStack) -> Result<(), Lack> {
         if stack.immediate().is_none() {
-            let spare = self.spare.as_mut().map_err(|error| error.with_causes())?;
+            let spare = self.spare.as_mut().map_err(|error| error.lack())?;
             stack.set_immediate(spare.take());
         }
         let Some(programs) = stack.immediate_mut() else {
-            return Err("its programs are lost".into());
+            return Err(Lack {
+                what: "its programs are lost".into(),
+                remedy: "start the agent again",
+            });
         };
         match programs.begin() {
             Ok(0) => Ok(()),
@@ -77,7 +101,7 @@ impl Immediate {
             }
             Err(error) => {
                 self.end(stack, false);
-                Err(error.with_causes())
+                Err(error.lack())
             }
         }
     }

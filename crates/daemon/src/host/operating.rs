@@ -1,14 +1,16 @@
 //! How the role `host` is operated: status, metrics, notices, reload.
 
+use super::lacking::Lacking;
 use super::settings::Settings;
-use super::status::{About, HostStatus};
-use super::{Daemon, config_file, host_limits, immediate, metrics};
+use super::status::{About, HostStatus, NewPath};
+use super::{Daemon, KEPT_WINDOWS, config_file, host_limits, immediate, metrics};
 use crate::control::{Answer, Notified, Request};
 use crate::failure::Failure;
 use crate::operations::Wanted;
 use crate::status;
 use outlast_base::time::Instant;
 use outlast_gateway::link::LinkState;
+use outlast_host::Counters;
 use outlast_linux::poller::Token;
 use serde_json::json;
 use std::net::IpAddr;
@@ -82,13 +84,44 @@ impl Daemon {
                 returns: &self.returns,
                 pending: self.host.waiting().len(),
                 silent_peers: self.silent_peers.count(),
+                new_path: self.new_path(),
+                lacking: self.lacking(),
                 damped: self.damped(now),
-                agent: self.host.counters(),
+                agent: &Counters {
+                    // Both are peers without room.
+                    links_refused: self.host.counters().links_refused + self.silent_peers.refused(),
+                    ..*self.host.counters()
+                },
                 stack: self.stack.counters(),
                 immediate: immediate::counters(&self.stack),
                 user_timeout: self.user_timeouts.counters(),
             },
         )
+    }
+
+    /// Whether connections start slowly on a new path.
+    fn new_path(&self) -> NewPath {
+        match (
+            self.settings.slow_start_on_new_path,
+            self.stack.slow_start_control(),
+        ) {
+            (false, _) => NewPath::default(),
+            (true, Ok(name)) => NewPath {
+                starts_slowly: true,
+                congestion_control: Some(name.to_owned()),
+                lacking: None,
+            },
+            (true, Err(lack)) => NewPath {
+                lacking: Some(Lacking::of(KEPT_WINDOWS, lack)),
+                ..NewPath::default()
+            },
+        }
+    }
+
+    /// What does not work here, but for slow start.
+    fn lacking(&self) -> Vec<Lacking> {
+        let all = [self.silent_peers.lacking(), self.immediate.lacking()];
+        all.into_iter().flatten().cloned().collect()
     }
 
     /// What the service manager shows.

@@ -1,6 +1,7 @@
 //! Silent peers, as the kernel tells of them: a packet from one of them is an indicator.
 
 use super::interfaces::{Moved, News, What};
+use super::lacking::Lacking;
 use super::returns::Return;
 use super::{Daemon, MOST_EVENTS};
 use outlast_base::time::Instant;
@@ -13,32 +14,48 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
+/// What does not work without the programs.
+const WITHOUT: &str = "outages beyond the first hop are not noticed, and after them each connection waits for its timer";
+
 /// The programs, and the peers whose packets they are to notice.
 pub(super) struct SilentPeers {
-    /// `None` where this kernel does not take them.
-    programs: Option<Silence>,
+    /// What is lacking, where they cannot be had.
+    programs: Result<Silence, Lacking>,
     watched: BTreeSet<IpAddr>,
 }
 
 impl SilentPeers {
     pub(super) fn begin() -> Self {
         let programs = Silence::begin();
-        let programs = programs.inspect_err(|error| {
-            let why = error.with_causes();
-            tracing::info!("packets of silent peers are not noticed: {why}");
-        });
+        let programs = programs.map_err(|error| Lacking::of(WITHOUT, error.lack()));
+        if let Err(lacking) = &programs {
+            lacking.warn();
+        }
         Self {
-            programs: programs.ok(),
+            programs,
             watched: BTreeSet::new(),
         }
+    }
+
+    /// What is lacking, if anything is.
+    pub(super) fn lacking(&self) -> Option<&Lacking> {
+        self.programs.as_ref().err()
     }
 
     /// Has the poller tell of events, if there can be any.
     pub(super) fn watch(&self, poller: &Poller, token: Token) -> io::Result<()> {
         match &self.programs {
-            Some(programs) => poller.add(programs, token, Interest::Readable),
-            None => Ok(()),
+            Ok(programs) => poller.add(programs, token, Interest::Readable),
+            Err(_) => Ok(()),
         }
+    }
+
+    /// Timeouts of peers that found no room.
+    pub(super) fn refused(&self) -> u64 {
+        let refused = self.programs.as_ref().ok().map(Silence::refused);
+        let refused = refused
+            .map(|count| count.inspect_err(|error| tracing::warn!("{}", error.with_causes())));
+        refused.and_then(Result::ok).unwrap_or_default()
     }
 
     /// How many peers are silent.
@@ -47,12 +64,13 @@ impl SilentPeers {
     }
 
     fn note(&mut self, watch: Watch) -> Result<(), SilenceError> {
-        let Some(programs) = &mut self.programs else {
+        let Ok(programs) = &mut self.programs else {
             return Ok(());
         };
         match watch {
             Watch::Begin(peer) => {
                 self.watched.insert(peer);
+                programs.remember(peer)?;
             }
             Watch::End(peer) => {
                 self.watched.remove(&peer);
@@ -75,7 +93,7 @@ impl Daemon {
     /// Connections have timed out, or silent peers are heard again.
     pub(super) fn hear_peers(&mut self, now: Instant) {
         let mut events = Vec::new();
-        if let Some(programs) = &mut self.silent_peers.programs {
+        if let Ok(programs) = &mut self.silent_peers.programs {
             events.extend(std::iter::from_fn(|| programs.poll_event()).take(MOST_EVENTS));
         }
         let mut heard = Vec::new();

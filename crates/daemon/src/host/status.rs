@@ -7,6 +7,7 @@ pub(super) use immediate::ImmediateCounts;
 pub(super) use user_timeout::UserTimeoutCounts;
 
 use super::interfaces::View;
+use super::lacking::Lacking;
 use super::returns::{Return, Returns};
 use crate::status::text::{push_line, several, time};
 use crate::status::{Damped, indicator, state};
@@ -48,6 +49,12 @@ pub struct HostStatus {
     /// Silent peers whose next packet counts as the return of a link.
     #[serde(default)]
     pub(super) silent_peers: u64,
+    /// Whether connections start slowly on a new path.
+    #[serde(default)]
+    pub(super) new_path: NewPath,
+    /// What does not work here, but for slow start on a new path.
+    #[serde(default)]
+    pub(super) lacking: Vec<Lacking>,
     /// Links whose indicators flap, by the names of their interfaces.
     #[serde(default)]
     pub(super) damped: Vec<DampedLink>,
@@ -57,6 +64,29 @@ pub struct HostStatus {
     pub(super) immediate_retransmission: Option<ImmediateCounts>,
     /// The User Timeout Option; absent if it is not sent.
     pub(super) user_timeout: Option<UserTimeoutCounts>,
+}
+
+/// Whether connections that were away for less than their timeouts start slowly on a new path.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub(super) struct NewPath {
+    pub(super) starts_slowly: bool,
+    /// By which congestion control: one that is chosen for a moment only.
+    pub(super) congestion_control: Option<String>,
+    /// Why they do not, although the configuration wants it.
+    pub(super) lacking: Option<Lacking>,
+}
+
+impl NewPath {
+    fn to_text(&self) -> String {
+        match (&self.congestion_control, &self.lacking) {
+            (Some(name), _) => format!("connections start slowly (by {name})"),
+            (None, Some(lacking)) => lacking.to_text(),
+            (None, None) => {
+                "connections keep their windows (slow_start_on_new_path = false)".into()
+            }
+        }
+    }
 }
 
 /// An interface that is watched.
@@ -167,6 +197,8 @@ pub(super) struct About<'a> {
     pub(super) returns: &'a Returns,
     pub(super) pending: usize,
     pub(super) silent_peers: usize,
+    pub(super) new_path: NewPath,
+    pub(super) lacking: Vec<Lacking>,
     pub(super) damped: Vec<DampedLink>,
     pub(super) agent: &'a Counters,
     pub(super) stack: &'a StackCounters,
@@ -190,6 +222,8 @@ impl HostStatus {
             returns: returns.map(|one| Returned::of(now, one)).collect(),
             pending: about.pending as u64,
             silent_peers: about.silent_peers as u64,
+            new_path: about.new_path.clone(),
+            lacking: about.lacking.clone(),
             damped: about.damped.clone(),
             counters: Counts::of(about.agent, about.stack),
             immediate_retransmission: about
@@ -221,6 +255,10 @@ impl HostStatus {
                 several(per_second.into(), "connection")
             ),
         );
+        line("new path", &self.new_path.to_text());
+        for lacking in &self.lacking {
+            line("lacking", &lacking.to_text());
+        }
         for interface in self.interfaces.iter().take(SHOWN) {
             interface.tell(&mut line);
         }

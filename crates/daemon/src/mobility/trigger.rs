@@ -6,6 +6,7 @@ use outlast_base::time::Instant;
 use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::{Event, Host, HostConfig, Mechanism};
 use outlast_linux::clock;
+use outlast_linux::lack::Lack;
 use outlast_linux::netlink::InterfaceIndex;
 use outlast_linux::stack::TcpStack;
 
@@ -31,9 +32,9 @@ impl Trigger {
                 Some(Self { host, stack })
             }
             Err(error) => {
-                tracing::info!(
-                    "connections wait for their timeouts after a move: {error}; the trigger needs root \
-                     and Linux 5.18 or later with BTF (see `outlast doctor`)"
+                let Lack { what, remedy } = error.lack();
+                tracing::warn!(
+                    "connections wait for their timeouts after a move: {what}; {remedy} (see `outlast doctor`)"
                 );
                 None
             }

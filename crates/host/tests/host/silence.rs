@@ -109,6 +109,79 @@ fn while_connections_are_restarted_their_peer_is_not_silent() {
     assert_eq!(host.counters().restored, 2);
 }
 
+/// A link returns, and the path beyond it is still cut: what the agent sends again is in vain, and the connection's own timer
+/// may be minutes away. The peer's first packet tells of the return all the same.
+#[test]
+fn a_peer_that_is_silent_after_its_connections_were_restarted_in_vain_is_noticed() {
+    for was_silent in [true, false] {
+        let (mut host, mut stack) = (agent(), stack(1));
+        if was_silent {
+            host.handle_timeouts_of(at(2_000), PEER, &mut stack);
+            assert_eq!(watches(&mut host), [Watch::Begin(PEER)]);
+        }
+        let back = LinkEvent {
+            link: LinkId::of_interface(InterfaceId(0)),
+            state: LinkState::Up,
+            indicator: Indicator::Notify,
+        };
+        host.handle_link(at(5_000), back, &mut stack);
+        if !was_silent {
+            host.handle_timeouts_of(at(5_030), PEER, &mut stack);
+        }
+        let all = watches(&mut host);
+        assert!(
+            !all.is_empty() && all.iter().all(|one| *one == Watch::End(PEER)),
+            "{all:?}"
+        );
+        // No timer of the connection fires any more.
+        let mut silent_at = None;
+        while silent_at.is_none() {
+            let (due, _) = host.poll_timeout().expect("it is looked at again");
+            host.handle_timeout(due, &mut stack);
+            silent_at = watches(&mut host)
+                .contains(&Watch::Begin(PEER))
+                .then_some(due);
+        }
+        assert_eq!(host.waiting().len(), 0, "nothing is done for it any more");
+        assert!(silent_at < Some(at(8_000)), "{silent_at:?}");
+        assert!(stack.lists < 40, "{}", stack.lists);
+        let restored = host.counters().restored;
+        host.handle_arrivals(at(60_000), [LINK], &mut stack);
+        assert_eq!(host.counters().restored, restored + 1);
+        let since = at(1_000);
+        let outages = std::iter::from_fn(|| host.poll_event()).filter_map(|event| match event {
+            Event::Pass { restored, .. } => restored.outage,
+            Event::ListFailed(error) => panic!("{error}"),
+        });
+        assert_eq!(outages.last(), Some(at(60_000).since(since)));
+    }
+}
+
+/// What was restarted goes on: nothing is left of the suspicion.
+#[test]
+fn a_peer_whose_connections_go_on_is_neither_attended_nor_silent() {
+    let (mut host, mut stack) = (agent(), stack(1));
+    host.handle_timeouts_of(at(2_000), PEER, &mut stack);
+    let back = LinkEvent {
+        link: LinkId::of_interface(InterfaceId(0)),
+        state: LinkState::Up,
+        indicator: Indicator::Notify,
+    };
+    host.handle_link(at(5_000), back, &mut stack);
+    for connection in &mut stack.connections {
+        connection.snd_una = connection.snd_nxt;
+        connection.timeouts = 0;
+        connection.heard_at = at(5_010);
+    }
+    watches(&mut host);
+    while let Some((due, _)) = host.poll_timeout() {
+        assert!(due < at(9_000), "{due:?}");
+        host.handle_timeout(due, &mut stack);
+    }
+    assert_eq!(watches(&mut host), [Watch::End(PEER)]);
+    assert_eq!(host.counters().peers_silent, 1);
+}
+
 #[test]
 fn a_silent_peer_is_forgotten_with_its_last_connection() {
     let (mut host, mut stack) = (agent(), stack(1));

@@ -1,13 +1,14 @@
 //! eBPF programs in traffic control.
 
-use super::{ProbeResult, available, describe, missing};
+use super::{ProbeResult, available, missing};
+use crate::lack::Lack;
 use crate::netlink::InterfaceIndex;
 use crate::silence::Silence;
 use crate::stack::TcpStack;
 use crate::sys::bpf;
 use crate::tracker::{Tracker, TrackerConfig, TrackerError};
 use crate::tunnels::{KernelTunnelConfig, KernelTunnelError, KernelTunnels, MobileIs};
-use crate::user_timeout::{UserTimeoutConfig, UserTimeoutError, UserTimeouts};
+use crate::user_timeout::{UserTimeoutConfig, UserTimeouts};
 use outlast_host::control::EndpointControl;
 use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
 use rustix::fd::AsFd;
@@ -92,28 +93,19 @@ pub(super) fn user_timeout() -> ProbeResult {
     };
     match UserTimeouts::attach(&config) {
         Ok(_) => available("the role host sends the User Timeout Option"),
-        Err(error) => {
-            let remedy = match error {
-                UserTimeoutError::Cgroup(_) => {
-                    "mount cgroup v2 (`mount -t cgroup2 none /sys/fs/cgroup`)"
-                }
-                _ => "run as root on Linux 6.1 or newer, built with CONFIG_CGROUP_BPF",
-            };
-            missing(error.with_causes(), remedy)
-        }
+        Err(error) => lacking(error.lack()),
     }
 }
 
 /// The congestion control by which the role `host` puts connections back into slow start.
 pub(super) fn slow_start() -> ProbeResult {
-    const REMEDY: &str =
-        "run as root on Linux 6.4 or newer with CONFIG_DEBUG_INFO_BTF=y and CONFIG_BPF_JIT=y";
-    match TcpStack::open(0) {
-        Ok(stack) => match stack.lacks_slow_start() {
-            None => available("loaded a congestion control of BPF programs"),
-            Some(error) => missing(error.to_string(), REMEDY),
-        },
-        Err(error) => missing(describe(&error), REMEDY),
+    let stack = match TcpStack::open(0) {
+        Ok(stack) => stack,
+        Err(error) => return lacking(error.lack()),
+    };
+    match stack.slow_start_control() {
+        Ok(_) => available("loaded a congestion control of BPF programs"),
+        Err(lack) => lacking(lack),
     }
 }
 
@@ -121,22 +113,19 @@ pub(super) fn slow_start() -> ProbeResult {
 pub(super) fn silent_peers() -> ProbeResult {
     match Silence::begin() {
         Ok(_) => available("attached to the tracepoints of TCP"),
-        Err(error) => missing(
-            error.with_causes(),
-            "run as root (CAP_BPF and CAP_PERFMON) on Linux 5.19 or newer with CONFIG_DEBUG_INFO_BTF=y",
-        ),
+        Err(error) => lacking(error.lack()),
     }
+}
+
+fn lacking(Lack { what, remedy }: Lack) -> ProbeResult {
+    missing(what, remedy)
 }
 
 /// The very pass of the role `host`, over the namespace's sockets.
 pub(super) fn sockets() -> ProbeResult {
     let mut stack = match TcpStack::open(0) {
         Ok(stack) => stack,
-        Err(error) => {
-            let remedy = "run as root (CAP_BPF, CAP_PERFMON and CAP_NET_RAW), on Linux 5.19 or newer \
-                          with CONFIG_DEBUG_INFO_BTF=y";
-            return missing(describe(&error), remedy);
-        }
+        Err(error) => return lacking(error.lack()),
     };
     match stack.connections(&mut Vec::new()) {
         Ok(()) => available("made a pass over the sockets"),

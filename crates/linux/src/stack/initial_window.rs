@@ -2,8 +2,9 @@
 //!
 //! No call sets the congestion window of a connection from outside. A congestion control may when it begins, and one
 //! may be made of BPF programs (`struct_ops`, Linux 5.6). So a pass over the sockets chooses this one and puts the former one back
-//! while it holds the socket: the connection is in slow start from [`WINDOW`] segments on, with no threshold, and nothing
-//! else of it changes. No segment is ever sent under this congestion control.
+//! while it holds the socket: the connection is in slow start from [`WINDOW`] segments on, up to half of what is outstanding
+//! (RFC 5681, equation 4, as after a timeout), and nothing else of it changes. No segment is ever sent under this congestion
+//! control. Without a threshold slow start would go on until it fills the queue of a slower path.
 //!
 //! Its four programs are a few instructions each and are made here, as where the fields of a socket are is found in the
 //! kernel's own types (BTF). It has a name of its own among the kernel's congestion controls, and is gone with the process.
@@ -18,8 +19,6 @@ use std::io::{self, Read};
 
 /// Segments (RFC 6928, section 2).
 pub(super) const WINDOW: i32 = 10;
-/// `TCP_INFINITE_SSTHRESH`.
-const NO_THRESHOLD: i32 = 0x7fff_ffff;
 
 /// Bytes of the name of a congestion control, with the last one zero (`TCP_CA_NAME_MAX`).
 pub(super) const NAME: usize = 16;
@@ -36,6 +35,8 @@ const LOAD_LONG: u8 = 0x79;
 const LOAD_WORD: u8 = 0x61;
 const STORE_WORD: u8 = 0x63;
 const SET: u8 = 0xb7;
+const SHIFT_RIGHT: u8 = 0x77;
+const SKIP_IF_GREATER: u8 = 0x25;
 const SKIP_UNLESS_GREATER: u8 = 0xb5;
 const EXIT: u8 = 0x95;
 
@@ -63,13 +64,14 @@ impl InitialWindow {
     pub(super) fn begin() -> io::Result<Self> {
         let types = std::fs::read(TYPES)?;
         let found = structures(&types, &[OPERATIONS, VALUE, SOCKET]);
-        let found = found.ok_or(io::ErrorKind::InvalidData)?;
-        let of = |name: &str| found.get(name).ok_or(io::ErrorKind::Unsupported);
+        let found = found.ok_or_else(|| io::Error::other("the kernel's types cannot be read"))?;
+        let of = |name: &str| found.get(name).ok_or_else(|| unknown(name));
         let (operations, value, socket) = (of(OPERATIONS)?, of(VALUE)?, of(SOCKET)?);
         let window = socket.offset("snd_cwnd")?;
         let threshold = socket.offset("snd_ssthresh")?;
+        let outstanding = socket.offset("packets_out")?;
         let programs = [
-            ("init", begin_slowly(window, threshold)),
+            ("init", begin_slowly(window, threshold, outstanding)),
             ("ssthresh", tell(window)),
             ("undo_cwnd", tell(window)),
             ("cong_avoid", do_nothing()),
@@ -105,18 +107,29 @@ impl InitialWindow {
     pub(super) const fn name(&self) -> [u8; NAME] {
         self.name
     }
+
+    /// As `net.ipv4.tcp_available_congestion_control` lists it.
+    pub(super) fn shown_name(&self) -> &str {
+        let length = self.name.iter().position(|byte| *byte == 0);
+        let text = self.name.get(..length.unwrap_or(NAME)).unwrap_or_default();
+        str::from_utf8(text).unwrap_or_default()
+    }
 }
 
 impl Structure {
     fn member(&self, name: &str) -> io::Result<(u32, usize)> {
         let member = self.members.get(name).copied();
-        member.ok_or_else(|| io::ErrorKind::Unsupported.into())
+        member.ok_or_else(|| unknown(name))
     }
 
     fn offset(&self, name: &str) -> io::Result<i16> {
         let (_, offset) = self.member(name)?;
         i16::try_from(offset).map_err(io::Error::other)
     }
+}
+
+fn unknown(name: &str) -> io::Error {
+    io::Error::other(format!("the kernel's types have no {name}"))
 }
 
 fn put(bytes: &mut [u8], at: usize, what: &[u8]) -> io::Result<()> {
@@ -148,15 +161,18 @@ fn instruction(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instr
     }
 }
 
-/// `if (tp->snd_cwnd > WINDOW) tp->snd_cwnd = WINDOW; tp->snd_ssthresh = NO_THRESHOLD;`
-fn begin_slowly(window: i16, threshold: i16) -> Vec<Instruction> {
+/// `tp->snd_cwnd = min(tp->snd_cwnd, WINDOW); tp->snd_ssthresh = max(tp->packets_out / 2, WINDOW);`
+fn begin_slowly(window: i16, threshold: i16, outstanding: i16) -> Vec<Instruction> {
     vec![
         instruction(LOAD_LONG, 1, 1, 0, 0),
         instruction(LOAD_WORD, 2, 1, window, 0),
         instruction(SKIP_UNLESS_GREATER, 2, 0, 2, WINDOW),
         instruction(SET, 2, 0, 0, WINDOW),
         instruction(STORE_WORD, 1, 2, window, 0),
-        instruction(SET, 2, 0, 0, NO_THRESHOLD),
+        instruction(LOAD_WORD, 2, 1, outstanding, 0),
+        instruction(SHIFT_RIGHT, 2, 0, 0, 1),
+        instruction(SKIP_IF_GREATER, 2, 0, 1, WINDOW),
+        instruction(SET, 2, 0, 0, WINDOW),
         instruction(STORE_WORD, 1, 2, threshold, 0),
         instruction(SET, 0, 0, 0, 0),
         instruction(EXIT, 0, 0, 0, 0),

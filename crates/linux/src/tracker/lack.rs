@@ -2,19 +2,9 @@
 
 use super::TrackerError;
 use crate::causes;
-use aya::programs::ProgramError;
+use crate::lack::{Lack, errno};
 use rustix::thread::{CapabilitySet, capabilities};
 use std::error::Error;
-use std::io;
-
-/// Why programs do not run here, and what would help.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Lack {
-    /// A clause: "this kernel has no ...".
-    pub what: String,
-    /// An imperative: "run as ...".
-    pub remedy: &'static str,
-}
 
 const KERNEL: &str = "run Linux 6.6 or newer, built with CONFIG_BPF_SYSCALL, CONFIG_BPF_JIT and \
                       CONFIG_NET_CLS_ACT";
@@ -68,26 +58,11 @@ fn is_trusted() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.intersects(trusted))
 }
 
-/// The error number of the first cause that has one.
-fn errno(error: &(dyn Error + 'static)) -> Option<i32> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        let number = match error.downcast_ref() {
-            // It stands for its cause, and shows only the cause of that.
-            Some(ProgramError::IOError(error)) => Some(error),
-            _ => error.downcast_ref::<io::Error>(),
-        };
-        if let Some(number) = number.and_then(io::Error::raw_os_error) {
-            return Some(number);
-        }
-        cause = error.source();
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aya::programs::ProgramError;
+    use std::io;
 
     #[test]
     fn a_refusal_says_what_would_help() {

@@ -8,12 +8,14 @@ mod errors;
 mod fast;
 mod flapping;
 mod idle;
+mod lacking;
 mod neighbours;
 mod new_path;
 mod operating;
 mod reconnection;
 mod requests;
 mod silence;
+mod slower_path;
 
 use crate::path::skip;
 use crate::support::{Place, again};

@@ -4,8 +4,8 @@ use super::AirBroken;
 use super::sight::{Heard, Sight};
 use bytes::Bytes;
 use outlast_base::time::{Duration, Instant};
-use outlast_base::units::ByteCount;
-use outlast_link::{Frame, Link, LinkConfig, LinkEvent, Way};
+use outlast_base::units::{BitRate, ByteCount};
+use outlast_link::{Frame, Link, LinkConfig, LinkEvent, PipeConfig, Way};
 use outlast_linux::clock;
 use outlast_linux::poller::{Interest, Poller, Token};
 use outlast_linux::priority::raise_current_thread;
@@ -85,8 +85,32 @@ enum Order {
 }
 
 impl Air {
+    /// A link with the same pipe each way, between the devices of a gateway and of a mobile host.
+    ///
+    /// # Errors
+    /// When the process is out of descriptors or threads.
+    pub fn between(
+        taps: [Tun; 2],
+        rate: BitRate,
+        delay: Duration,
+        queue: usize,
+    ) -> io::Result<Self> {
+        let pipe = PipeConfig {
+            rate: Some(rate),
+            delay,
+            queue,
+            ..PipeConfig::default()
+        };
+        let config = LinkConfig {
+            to_mobile: pipe,
+            to_fixed: pipe,
+            ..LinkConfig::default()
+        };
+        Self::start(config, taps)
+    }
+
     /// Begins, with the gateway's device and the mobile host's.
-    pub(super) fn start(config: LinkConfig, taps: [Tun; 2]) -> io::Result<Self> {
+    fn start(config: LinkConfig, taps: [Tun; 2]) -> io::Result<Self> {
         let waker = Arc::new(Waker::new()?);
         let (orders, inbox) = mpsc::channel();
         let ether = Ether::new(config, taps, inbox, Arc::clone(&waker))?;

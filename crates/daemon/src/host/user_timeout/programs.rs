@@ -5,6 +5,7 @@
 
 use super::UserTimeout;
 use crate::failure::Failure;
+use outlast_linux::lack::Lack;
 use outlast_linux::netlink::InterfaceIndex;
 use outlast_linux::user_timeout::{UserTimeoutCounters, UserTimeoutError, UserTimeouts};
 use std::collections::BTreeSet;
@@ -67,10 +68,9 @@ impl Programs {
             return Ok(());
         };
         let refused = |error: &UserTimeoutError| {
+            let Lack { what, remedy } = error.lack();
             Failure::Capability(format!(
-                "cannot send the user timeout option: {}; it needs root, cgroup v2, and Linux 6.1 \
-                 or later with BTF; without [host.user_timeout] the agent runs",
-                error.with_causes()
+                "cannot send the user timeout option: {what}; {remedy}; without [host.user_timeout] the agent runs"
             ))
         };
         let programs = self.loaded.as_mut().map_err(|error| refused(error))?;

@@ -1,4 +1,4 @@
-//! An agent that is killed while it wakes connections, and one that is stopped (SIGSTOP) amid an outage:
+//! An agent that is killed or ended while it wakes connections, and one that is stopped (SIGSTOP) amid an outage:
 //! the connections go on by the kernel's own timers, and nothing stays in the kernel.
 
 use super::operating::{status, status_when};
@@ -8,6 +8,9 @@ use crate::path::until;
 use crate::support::Place;
 use crate::user_timeout::{are_gone, kernel_objects};
 use outlast_base::time::Duration;
+use outlast_linux::namespace::Namespace;
+use outlast_linux::sysctl;
+use rustix::net::sockopt;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
@@ -32,8 +35,23 @@ fn pinned() -> Vec<OsString> {
     }
 }
 
+/// The congestion controls that a host's sockets may choose.
+fn congestion_controls(host: &Namespace) -> String {
+    let read = || sysctl::read("net.ipv4.tcp_available_congestion_control");
+    host.run(read).expect("enter").expect("a sysctl")
+}
+
 #[test]
 fn an_agent_that_is_killed_while_it_wakes_connections_leaves_them_to_their_timers() {
+    leaves_nothing(Signal::KILL);
+}
+
+#[test]
+fn an_agent_that_is_ended_while_it_wakes_connections_leaves_them_to_their_timers() {
+    leaves_nothing(Signal::TERM);
+}
+
+fn leaves_nothing(signal: Signal) {
     let Some(network) = Network::new(true) else {
         return;
     };
@@ -48,6 +66,7 @@ fn an_agent_that_is_killed_while_it_wakes_connections_leaves_them_to_their_timer
     let connect_all = || [(); CONNECTIONS].map(|()| connect());
     let mut near = network.mobile.run(connect_all).expect("enter");
     let mut far = [(); CONNECTIONS].map(|()| listener.accept().expect("it comes").0);
+    let usual = congestion_of(&near[0]);
     network.cut();
     for sender in &mut near {
         sender.write_all(&[7; 512]).expect("it is open");
@@ -61,6 +80,13 @@ fn an_agent_that_is_killed_while_it_wakes_connections_leaves_them_to_their_timer
         "{objects:?}"
     );
     assert!(!are_gone(&objects));
+    // Where this kernel takes one.
+    let begun = status(&place);
+    let control = begun["new_path"]["congestion_control"].as_str();
+    if let Some(control) = control {
+        let offered = congestion_controls(&network.mobile);
+        assert!(offered.contains(control), "{control}: {offered}");
+    }
     network.mend();
     let status = status_when(&place, |status| {
         status["counters"]["retransmissions"].as_u64() > Some(2)
@@ -70,14 +96,21 @@ fn an_agent_that_is_killed_while_it_wakes_connections_leaves_them_to_their_timer
         status["pending"].as_u64() > Some(CONNECTIONS as u64 / 4),
         "{status:#}"
     );
-    agent.child.kill().expect("it runs");
-    agent.child.wait().expect("it ends");
+    kill_process(Pid::from_child(&agent.child), signal).expect("it runs");
+    let ended = agent.child.wait().expect("it ends");
+    assert_eq!(ended.success(), signal == Signal::TERM, "{ended}");
     until("the kernel has let go of the agent's programs", || {
         are_gone(&objects)
     });
     assert_eq!(pinned(), pinned_before);
+    if let Some(control) = control {
+        until("the agent's congestion control is gone", || {
+            !congestion_controls(&network.mobile).contains(control)
+        });
+    }
     for (sender, receiver) in near.iter_mut().zip(&mut far) {
         exchange(sender, receiver);
+        assert_eq!(congestion_of(sender), usual, "a connection has another one");
     }
     // Others, too, and with another agent as before.
     let mut new = network.mobile.run(connect).expect("enter");
@@ -87,6 +120,11 @@ fn an_agent_that_is_killed_while_it_wakes_connections_leaves_them_to_their_timer
     drop(agent);
     let _another = Agent::start(&place, &network.mobile, &["--config", "host.toml"]);
     assert_eq!(self::status(&place)["role"], "host");
+}
+
+/// The congestion control of a socket.
+fn congestion_of(socket: &TcpStream) -> String {
+    sockopt::tcp_congestion(socket).expect("a socket of TCP")
 }
 
 /// What was sent arrives, and so does an answer.

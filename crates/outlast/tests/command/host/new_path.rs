@@ -17,7 +17,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-const SERVER: &str = "10.9.0.1";
+pub(super) const SERVER: &str = "10.9.0.1";
 /// Shorter than the least timeout of 0.2 s.
 const OUTAGE: Duration = Duration::from_millis(100);
 /// What 4 Mbit/s take for twice as much as the queue of the slow path has room for.
@@ -70,7 +70,7 @@ fn cable(here: &Namespace, name: &str, there: &Namespace, other: &str) {
     }
 }
 
-fn write(namespace: &Namespace, name: &str, value: &str) {
+pub(super) fn write(namespace: &Namespace, name: &str, value: &str) {
     let write = || sysctl::write(name, value);
     namespace.run(write).expect("enter").expect("a sysctl");
 }
@@ -184,7 +184,7 @@ impl Paths {
 }
 
 /// Reads what comes in that time; how much that is.
-fn read_for(stream: &mut TcpStream, time: Duration) -> usize {
+pub(super) fn read_for(stream: &mut TcpStream, time: Duration) -> usize {
     let end = clock::now() + time;
     let mut buffer = vec![0; 262_144];
     let mut received = 0;
