@@ -217,7 +217,10 @@ fn seen(case: Case) -> Option<([Seen; 2], bool)> {
 }
 
 /// No sender gets less through, or loses more on the new path. `OUTLAST_MBIT_PER_S` is the rate of the former path.
+///
+/// It wants a machine with nothing else to do.
 #[test]
+#[ignore = "not a test: the measurement behind a table of docs/host.md"]
 fn forced_slow_start_on_a_slower_path_is_no_worse_for_any_sender() {
     let rate = std::env::var("OUTLAST_MBIT_PER_S");
     let mbit_per_s = rate.map_or(10, |rate| rate.parse().expect("a number"));
