@@ -65,14 +65,7 @@ fn method(extent: Extent) -> Vec<String> {
 }
 
 fn method_with_hip(extent: Extent) -> Vec<String> {
-    let mut method = method_of(testbed::method_with_hip(), extent);
-    method.push(
-        "A disconnection of 0 s is a change of address alone, of 1 ms. In the cell after 16 s it meets a queue that is full: the sender takes \
-         what the queue drops, and what the change of address takes, for congestion two or three times within a round trip, and CUBIC goes on with 81 or 51 of its 162 \
-         packets, where the link needs 85. Readdressing takes as long as in all other cells."
-            .to_owned(),
-    );
-    method
+    method_of(testbed::method_with_hip(), extent)
 }
 
 fn method_of(testbed: String, extent: Extent) -> Vec<String> {
