@@ -52,6 +52,12 @@ impl Stopwatch {
     }
 }
 
+/// CPU time that all threads of this process have used.
+#[must_use]
+pub fn process_cpu_time() -> Duration {
+    Duration::from_nanos(nanos(clock_gettime(ClockId::ProcessCPUTime)))
+}
+
 /// CPU time that the calling thread has used.
 #[must_use]
 pub fn thread_cpu_time() -> Duration {

@@ -1,15 +1,16 @@
 //! What the agent of the role `host` costs while nothing happens: throughput and processor time with agents at both
 //! hosts, and without any.
 //!
-//! The hosts are those of [`gateway_cost`](crate::gateway_cost). The agent's BPF programs are of a cgroup, and so of every
-//! connection of this process, whichever network namespace it is in: with and without it are measured in turn.
+//! The hosts are those of [`gateway_cost`](crate::gateway_cost), twice. The agent's BPF programs are of a cgroup, and so are
+//! called for the connections of both, but at their beginning and end only, and leave those of another network namespace as
+//! they are. So both are measured side by side, in turns of milliseconds.
 
 pub mod bench;
 
 use crate::gateway_cost::bench::Load;
 use crate::gateway_cost::{setting, title};
 use crate::live::Trial;
-use bench::{AgentBench, Costs, Sample};
+use bench::{AgentBench, Costs, Pair, Sample};
 use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
@@ -39,21 +40,29 @@ const fn bench(load: Load, extent: Extent) -> AgentBench {
             Extent::Quick => 6,
             Extent::Full => 30,
         },
-        window: Duration::from_millis(600),
+        window: Duration::from_millis(900),
     }
 }
 
 fn method(extent: Extent) -> Vec<String> {
     let AgentBench { rounds, window, .. } = bench(Load::Packets, extent);
-    vec![format!(
-        "Three network namespaces in a row - a fixed host, a router, a mobile host - joined by veth pairs, so that nothing but \
-         this machine's processors bounds what goes through. One TCP connection sends as much as it can for {}, with \
-         `outlast run --role host` and its defaults at both end hosts, and without it; in each of {rounds} rounds once each, in \
-         turn the one and the other first, with a new connection and new agents. Shares are of what was carried without agents in \
-         the same round; medians over the rounds. Processor time is that of the process that sends and receives, kernel \
-         included.",
-        Unit::Seconds.show_exact(window.as_secs_f64()),
-    )]
+    vec![
+        format!(
+            "Two rows of three network namespaces - a fixed host, a router, a mobile host - joined by veth pairs, so that \
+             nothing but this machine's processors bounds what goes through. `outlast run --role host` with its defaults runs at \
+             both end hosts of one row, and of the other row in the next round. A TCP connection over each row sends as much as it can, \
+             in turns of {} MiB (in super-segments {}) with the other one's, for {} in all, in each of {rounds} rounds with new connections and \
+             new agents.",
+            bench::bytes_in_turn(Load::Packets) >> 20,
+            bench::bytes_in_turn(Load::SuperSegments) >> 20,
+            Unit::Seconds.show_exact(window.as_secs_f64()),
+        ),
+        "The control is measured in each round, too, in turn before the agents begin and after they have ended: the rows are \
+         what they were, but no agent runs. What it differs from 100 % by is the method's. Shares are of what the row without agents carried \
+         in its turns of that round; medians over the rounds. Processor time is that of the process that sends and \
+         receives, kernel included."
+            .to_owned(),
+    ]
 }
 
 /// What goes through, and what it costs.
@@ -89,17 +98,25 @@ fn costs(runs: &Runs, load: Load) -> Option<Costs> {
     runs.of(title(load)).first().and_then(Record::observed)
 }
 
-fn middle(runs: &Runs, load: Load, what: fn(&Sample) -> f64) -> Option<Measured> {
+fn middle(runs: &Runs, load: Load, what: impl Fn(&Sample) -> f64) -> Option<Measured> {
     let samples = costs(runs, load)?.samples;
     median(samples.iter().map(|sample| Some(what(sample))))
 }
 
-fn throughput(sample: &Sample) -> f64 {
-    sample.with.per_s / sample.without.per_s
+fn throughput(pair: &Pair) -> f64 {
+    pair.with.per_s / pair.without.per_s
 }
 
-fn processor(sample: &Sample) -> f64 {
-    sample.with.cpu_us_per_packet / sample.without.cpu_us_per_packet
+fn processor(pair: &Pair) -> f64 {
+    pair.with.cpu_us_per_packet / pair.without.cpu_us_per_packet
+}
+
+fn agents(sample: &Sample) -> &Pair {
+    &sample.agents
+}
+
+fn control(sample: &Sample) -> &Pair {
+    &sample.control
 }
 
 fn table(runs: &Runs) -> Table {
@@ -114,25 +131,32 @@ fn table(runs: &Runs) -> Table {
     ])
     .titled("Medians over the rounds");
     for load in LOADS {
-        let of = |what| middle(runs, load, what).map(|middle| middle.value);
+        let of =
+            |what: &dyn Fn(&Sample) -> f64| middle(runs, load, what).map(|middle| middle.value);
         table.push([
             Shown::from(title(load)),
             Shown::from("none"),
-            Shown::from(of(|sample| sample.without.per_s)),
+            Shown::from(of(&|sample| sample.agents.without.per_s)),
             Shown::from(1.0),
-            Shown::from(of(|sample| sample.without.cpu_us_per_packet)),
+            Shown::from(of(&|sample| sample.agents.without.cpu_us_per_packet)),
             Shown::from(1.0),
             Shown::missing(),
         ]);
-        table.push([
-            Shown::from(title(load)),
-            Shown::from("at both hosts"),
-            Shown::from(of(|sample| sample.with.per_s)),
-            Shown::from(of(throughput)),
-            Shown::from(of(|sample| sample.with.cpu_us_per_packet)),
-            Shown::from(of(processor)),
-            Shown::from(of(|sample| sample.agents_s * 1e3)),
-        ]);
+        let rows: [(_, fn(&Sample) -> &Pair, _); 2] = [
+            ("at both hosts", agents, of(&|sample| sample.agents_s * 1e3)),
+            ("control: none", control, None),
+        ];
+        for (name, pair, agents_ms) in rows {
+            table.push([
+                Shown::from(title(load)),
+                Shown::from(name),
+                Shown::from(of(&|sample| pair(sample).with.per_s)),
+                Shown::from(of(&|sample| throughput(pair(sample)))),
+                Shown::from(of(&|sample| pair(sample).with.cpu_us_per_packet)),
+                Shown::from(of(&|sample| processor(pair(sample)))),
+                Shown::from(agents_ms),
+            ]);
+        }
     }
     if let Some(costs) = LOADS.iter().find_map(|&load| costs(runs, load)) {
         table.note(format!(
@@ -147,8 +171,10 @@ fn claims(runs: &Runs) -> Vec<Judged> {
     let own = |statement: &'static str, published| {
         own_claim("host-cost", statement, Unit::Share, published)
     };
-    let worst = |what: fn(&Sample) -> f64, of: fn(f64, f64) -> f64| {
-        let all = LOADS.iter().filter_map(|&load| middle(runs, load, what));
+    let worst = |what: fn(&Pair) -> f64, of: fn(f64, f64) -> f64| {
+        let all = LOADS
+            .iter()
+            .filter_map(|&load| middle(runs, load, |sample| what(agents(sample))));
         all.reduce(|one, other| match of(one.value, other.value) == one.value {
             true => one,
             false => other,

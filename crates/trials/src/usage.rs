@@ -1,10 +1,9 @@
-//! What a program has used: this one, or one that is found by the socket at which it listens for its operator.
+//! What a program has used that is found by the socket at which it listens for its operator.
 
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::getpid;
 use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -29,11 +28,6 @@ impl Program {
         let stream = UnixStream::connect(socket)?;
         let credentials = socket_peercred(&stream)?;
         Ok(Self(credentials.pid.as_raw_nonzero().get()))
-    }
-
-    /// This one.
-    pub(crate) fn own() -> Self {
-        Self(getpid().as_raw_nonzero().get())
     }
 
     /// What it has used by now.
