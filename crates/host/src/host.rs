@@ -13,6 +13,7 @@
 //! | a link is restored again while its connections are looked at | they join the queue again, as at the first return |
 //! | a link flaps | [`Damping`] says which changes are believed at once, as at a gateway |
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
+//! | the stack cannot list its connections | the pass is repeated after the interval, [`Limits::attempts`] times in all; a look is repeated a round trip later |
 //! | a connection has had two timeouts in a row | its peer is silent if no connection has heard it for half a second; packets of silent peers are noticed |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
@@ -31,231 +32,31 @@
 //! damage, as section 3.3.3 of Schütz and others 2005 describes the race for HIP.
 
 use crate::budget::Budget;
+use crate::concern::{Task, by_peer, is_idle, is_meant, may_wait};
+use crate::config::{HostConfig, Limits, Mechanism};
 use crate::control::{
-    Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome,
-    Outstanding, Stage,
+    Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome, Outstanding,
 };
+use crate::counters::Counters;
+use crate::entry::Entry;
+use crate::event::{Event, Events};
 use crate::freezing::Freezing;
 use crate::indicator::{Heard, Kind, Links, Network, Restored};
+use crate::passes::{Admission, Passes};
+use crate::requests::Requests;
+use crate::restarts::Restarts;
 use crate::silence::{Silence, Watch};
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use outlast_base::time::{Duration, Instant};
+use outlast_base::time::Instant;
 use outlast_gateway::link::{
     DampedLink, Damping, DampingConfig, Indicator, LinkEvent, LinkId, LinkState, Ruling,
 };
-use outlast_wire::SeqNumber;
-
-/// What restarts a connection.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Mechanism {
-    /// Retransmission as if the retransmission timer had expired (Schütz and others 2005, section 3.3.2).
-    RetransmissionTrigger,
-    /// Fast retransmission as at the third duplicate acknowledgement (Cáceres and Iftode 1995, section IV).
-    FastRetransmit,
-    /// M-TCP at the mobile: connections are frozen while their link is away, and tell of its return by a marked
-    /// acknowledgement (Brown and Singh 1997, section 4.2). A stack that nobody freezes from outside is made to
-    /// retransmit at the return as if its retransmission timer had expired.
-    MTcp,
-}
-
-/// What the agent does, and how often.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct HostConfig {
-    /// What restarts a connection.
-    pub mechanism: Mechanism,
-    /// Wake the peer of an asymmetric indicator ([`EndpointControl::wake_peer`]).
-    pub wakes_peer: bool,
-    /// Start a connection slowly on a new path even if it was away for less than its timeout.
-    pub forces_slow_start: bool,
-    /// How indicators that flap are damped; `None`: each is believed at once.
-    pub damping: Option<DampingConfig>,
-    /// Hard limits.
-    pub limits: Limits,
-}
-
-/// Hard limits of the agent.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
-    /// Connections restarted in a second.
-    pub per_second: u32,
-    /// Connections restarted at once.
-    pub burst: u32,
-    /// Least time between two passes over the connections of one link.
-    pub interval: Duration,
-    /// Restarts of one connection after one return of its link.
-    pub attempts: u8,
-    /// Least time until the second restart; it is longer where the round trip is, and doubles with
-    /// each further restart.
-    pub retry: Duration,
-    /// Connections in the queue; further ones of a pass are left to their own timers.
-    pub connections: usize,
-    /// Links remembered; further ones are not heard.
-    pub links: usize,
-}
-
-impl Default for Limits {
-    /// Ten thousand connections take less than a second.
-    fn default() -> Self {
-        Self {
-            per_second: 16_384,
-            burst: 256,
-            interval: Duration::from_millis(500),
-            attempts: 4,
-            retry: Duration::from_millis(50),
-            connections: 65_536,
-            links: 4_096,
-        }
-    }
-}
-
-impl HostConfig {
-    /// `mechanism` with the default limits; wakes peers and forces slow start, and damps nothing.
-    #[must_use]
-    pub fn new(mechanism: Mechanism) -> Self {
-        Self {
-            mechanism,
-            wakes_peer: true,
-            forces_slow_start: true,
-            damping: None,
-            limits: Limits::default(),
-        }
-    }
-}
-
-/// Counts since the agent began; each only grows.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Counters {
-    /// Returns of links.
-    pub restored: u64,
-    /// Returns that damping has told late.
-    pub link_ups_delayed: u64,
-    /// Losses and returns that damping did not believe.
-    pub link_changes_ignored: u64,
-    /// Passes over the connections.
-    pub passes: u64,
-    /// Returns that had to wait because of a pass shortly before, or were taken for one with it.
-    pub passes_delayed: u64,
-    /// Connections whose retransmission was brought forward.
-    pub retransmissions: u64,
-    /// Connections restarted again for want of progress.
-    pub retries: u64,
-    /// Peers that were woken.
-    pub peers_woken: u64,
-    /// Peers that have fallen silent.
-    pub peers_silent: u64,
-    /// Requests of peers for an immediate retransmission that were granted.
-    pub requests: u64,
-    /// Further requests of the same connection within [`Limits::interval`], and those that found no room.
-    pub requests_refused: u64,
-    /// Connections frozen because their link was lost.
-    pub frozen: u64,
-    /// Connections that went on after that.
-    pub thawed: u64,
-    /// Acknowledgements that were marked as a reconnection.
-    pub marked_acks: u64,
-    /// Connections put back into slow start on a new path.
-    pub slow_starts: u64,
-    /// Connections left to their timers because the queue was full.
-    pub connections_left_out: u64,
-    /// Events of links that found no room.
-    pub links_refused: u64,
-    /// Actions that the stack refused or cannot do.
-    pub errors: u64,
-}
-
-/// Something that the driver may tell.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Event {
-    /// Connections were looked through.
-    Pass {
-        /// Why.
-        restored: Restored,
-        /// Connections over the link.
-        connections: u32,
-        /// Stalled connections, which are to be restarted.
-        stalled: u32,
-    },
-    /// The stack could not list its connections.
-    ListFailed(ControlError),
-}
-
-/// A connection that has made progress is looked at until so long after its first restart, whatever its round trip: a
-/// sender without SACK may fill the link's queue, lose many segments, and wait for a timeout as long as the outage.
-const WATCH: Duration = Duration::from_millis(2_500);
-
-/// The first looks that find an advance are a round trip apart; then the pause doubles, as many times as follow.
-const QUICK_ADVANCES: u8 = 2;
-const MOST_DOUBLINGS: u8 = 3;
-
-/// Looks at a connection that sends on and has no oldest segment acknowledged, after which the stack is asked.
-const IN_VAIN: u8 = 2;
-
-/// Looks at a connection that is left to its own timer: more than a timeout that has not backed off lasts.
-const LOOKS: u8 = 16;
-
-/// Least time between two looks, as thousands of connections are restarted one after the other.
-const LOOK_PAUSE: Duration = Duration::from_millis(20);
-
-/// And for each connection that a look goes through: looks leave most of the time to restarts.
-const LOOK_PAUSE_PER_CONNECTION: Duration = Duration::from_micros(15);
-
-/// Events that are kept until they are polled, besides one of each link; the oldest goes first.
-const EVENTS: usize = 64;
 
 /// Connections with nothing outstanding either way that tell of one return by a marked acknowledgement. Whoever keeps
 /// data for the others learns of the return from these.
 const IDLE_MARKS: u32 = 256;
-
-/// A peer whose newest data came longer than this before the outage waits for nothing.
-const RECENT: Duration = Duration::from_secs(3);
-
-/// What is on its way when an outage is noticed may still arrive.
-const GRACE: Duration = Duration::from_millis(500);
-
-/// Whether the peer may have data on its way that the outage has taken.
-fn may_wait(now: Instant, connection: &Connection, restored: &Restored) -> bool {
-    if connection.received_at == Instant::ZERO {
-        // Nobody tells.
-        return true;
-    }
-    let silence = now.since(connection.received_at);
-    restored
-        .outage
-        .is_some_and(|outage| silence + GRACE >= outage && silence <= outage + RECENT)
-}
-
-/// Whether a connection is one of those that a return concerns.
-fn is_meant(connection: &Connection, restored: &Restored) -> bool {
-    match restored.moved {
-        None => connection.crosses(restored.link),
-        // Which next hop the connection takes is for the addresses to say.
-        Some(to) => {
-            let whole = LinkId::of_interface(restored.link.interface);
-            connection.crosses(whole) && to.contains(connection.id.remote.ip())
-        }
-    }
-}
-
-/// The connections by the peers and the next hops that they may be restored by.
-fn by_peer(found: &[Connection]) -> BTreeMap<IpAddr, Vec<Connection>> {
-    let mut all = BTreeMap::<IpAddr, Vec<Connection>>::new();
-    for connection in found {
-        let remote = connection.id.remote.ip();
-        all.entry(remote).or_default().push(*connection);
-        let next_hop = connection.via.and_then(|via| via.next_hop);
-        if let Some(next_hop) = next_hop.filter(|next_hop| *next_hop != remote) {
-            all.entry(next_hop).or_default().push(*connection);
-        }
-    }
-    all
-}
-
-/// Whether nothing is known that either end of the connection may wait for.
-fn is_idle(now: Instant, connection: &Connection, restored: &Restored) -> bool {
-    !connection.is_outstanding() && !may_wait(now, connection, restored)
-}
 
 /// Why the agent wants to be called.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -286,127 +87,15 @@ pub struct Host {
     /// Links whose next return is by another path than before.
     new_paths: BTreeSet<LinkId>,
     budget: Budget,
-    /// Links with a pass within the last [`Limits::interval`], and whether another is due after it.
-    recent: BTreeMap<LinkId, Recent>,
-    queue: VecDeque<Entry>,
-    /// The connections of `queue` and `waiting`, and when those of `waiting` are looked at.
-    queued: BTreeMap<ConnectionId, Option<Instant>>,
-    /// Those with an entry in `queue` that tells of a return: one is enough for any number of returns.
-    telling: BTreeSet<ConnectionId>,
-    /// Restarted connections by when their progress is looked at.
-    waiting: BTreeMap<(Instant, ConnectionId), Entry>,
-    /// Peers that were woken, by when their progress is looked at, with what was expected of them next.
-    woken: BTreeMap<(Instant, ConnectionId), Woken>,
-    /// Connections whose peers have asked for a retransmission, not looked at yet.
-    requested: BTreeSet<ConnectionId>,
-    /// When the last request of a connection was granted, within the last [`Limits::interval`].
-    granted: BTreeMap<ConnectionId, Instant>,
-    /// When older ones were last forgotten.
-    granted_purged: Instant,
-    /// No look is before that: each one is a pass over all connections.
-    next_look: Instant,
+    passes: Passes,
+    restarts: Restarts,
+    requests: Requests,
     freezing: Freezing,
     silence: Silence,
-    events: VecDeque<Event>,
+    events: Events,
     counters: Counters,
     /// Reused by each pass.
     found: Vec<Connection>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Recent {
-    /// When the next pass may be.
-    until: Instant,
-    due: Option<Restored>,
-}
-
-/// A connection to be restarted.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    id: ConnectionId,
-    task: Task,
-    snd_una: SeqNumber,
-    min_rtt: Duration,
-    /// Restarts so far.
-    attempts: u8,
-    /// Times that it was found to have made progress.
-    advances: u8,
-    /// A connection that has made progress is looked at until then.
-    until: Instant,
-    /// Times that it was left to its own timer.
-    looks: u8,
-    /// Looks since its last advance that found data on its way.
-    in_vain: u8,
-    /// An earlier return has the same connection restarted by another entry.
-    is_beside_another: bool,
-    /// What was expected of the peer next, where it is looked at again whether it has made progress.
-    rcv_nxt: Option<SeqNumber>,
-}
-
-/// What a look finds of a connection with data outstanding.
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    snd_una: SeqNumber,
-    sent_at: Instant,
-    is_silent: bool,
-}
-
-impl Seen {
-    fn of(connection: &Connection) -> Self {
-        Self {
-            snd_una: connection.snd_una,
-            sent_at: connection.sent_at,
-            is_silent: connection.is_silent(),
-        }
-    }
-}
-
-impl Entry {
-    /// Whether nothing has been done for it so far: what is due once after a return is due now.
-    fn is_first(&self) -> bool {
-        self.attempts == 0 && self.looks == 0
-    }
-
-    /// A connection that is to retransmit, and no more.
-    fn restart_of(now: Instant, connection: &Connection) -> Self {
-        Self {
-            id: connection.id,
-            task: Task {
-                restarts: true,
-                ..Task::default()
-            },
-            snd_una: connection.snd_una,
-            min_rtt: connection.min_rtt,
-            attempts: 0,
-            advances: 0,
-            until: now + WATCH,
-            looks: 0,
-            in_vain: 0,
-            is_beside_another: false,
-            rcv_nxt: None,
-        }
-    }
-}
-
-/// A peer that was woken.
-#[derive(Clone, Copy, Debug)]
-struct Woken {
-    rcv_nxt: SeqNumber,
-    entry: Entry,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Task {
-    /// Its own data is outstanding.
-    restarts: bool,
-    /// It is frozen, and goes on.
-    thaws: bool,
-    /// It tells of the return by a marked acknowledgement.
-    marks: bool,
-    /// Its peer is to be woken.
-    wakes_peer: bool,
-    /// It goes on in slow start.
-    slow_start: bool,
 }
 
 impl Host {
@@ -419,19 +108,12 @@ impl Host {
             new_paths: BTreeSet::new(),
             budget: Budget::new(now, config.limits.per_second, config.limits.burst),
             config,
-            recent: BTreeMap::new(),
-            queue: VecDeque::new(),
-            queued: BTreeMap::new(),
-            telling: BTreeSet::new(),
-            waiting: BTreeMap::new(),
-            woken: BTreeMap::new(),
-            requested: BTreeSet::new(),
-            granted: BTreeMap::new(),
-            granted_purged: now,
-            next_look: now,
+            passes: Passes::default(),
+            restarts: Restarts::new(now),
+            requests: Requests::new(now),
             freezing: Freezing::default(),
             silence: Silence::new(config.limits.links),
-            events: VecDeque::new(),
+            events: Events::default(),
             counters: Counters::default(),
             found: Vec::new(),
         }
@@ -655,26 +337,33 @@ impl Host {
         self.silence.poll_watch()
     }
 
-    /// All connections, in the list that each pass reuses and gives back; an error is told.
-    fn list(&mut self, stack: &mut (impl EndpointControl + ?Sized)) -> Vec<Connection> {
+    /// All connections, in the list that each pass reuses and gives back; `None` if the stack cannot list them, which is told.
+    fn list(&mut self, stack: &mut (impl EndpointControl + ?Sized)) -> Option<Vec<Connection>> {
         let mut found = core::mem::take(&mut self.found);
         found.clear();
-        if let Err(error) = stack.connections(&mut found) {
-            self.counters.errors += 1;
-            self.tell(Event::ListFailed(error));
+        match stack.connections(&mut found) {
+            Ok(()) => Some(found),
+            Err(error) => {
+                self.found = found;
+                self.counters.errors += 1;
+                self.tell(Event::ListFailed(error));
+                None
+            }
         }
-        found
     }
 
     /// Looks which peers are silent, if there is anything to look at.
     fn judge_silence(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
-        if self.silence.due(self.next_look).is_none_or(|at| at > now) {
+        if self
+            .silence
+            .due(self.restarts.next_pass())
+            .is_none_or(|at| at > now)
+        {
             return;
         }
-        let found = self.list(stack);
-        self.pause_looks(now, found.len());
-        let queued = &self.queued;
-        let is_restarted = |id| queued.contains_key(&id);
+        let found = self.list(stack).unwrap_or_default();
+        self.restarts.pause(now, found.len());
+        let is_restarted = |id| self.restarts.has(id);
         self.counters.peers_silent += self.silence.judge(now, &found, is_restarted);
         self.found = found;
     }
@@ -688,20 +377,15 @@ impl Host {
         id: ConnectionId,
         stack: &mut (impl EndpointControl + ?Sized),
     ) {
-        let interval = self.config.limits.interval;
-        let is_recent = |granted: &Instant| now.since(*granted) < interval;
-        // Seldom: each request would go through all of them.
-        if now.since(self.granted_purged) >= interval {
-            self.granted.retain(|_, granted| is_recent(granted));
-            self.granted_purged = now;
-        }
-        let is_full = self.granted.len() >= self.config.limits.connections;
-        if is_full || self.granted.get(&id).is_some_and(is_recent) {
+        let Limits {
+            interval,
+            connections,
+            ..
+        } = self.config.limits;
+        if !self.requests.ask(now, id, interval, connections) {
             self.counters.requests_refused += 1;
             return;
         }
-        self.granted.insert(id, now);
-        self.requested.insert(id);
         self.counters.requests += 1;
         self.grant(now, stack);
         self.act(now, stack);
@@ -709,12 +393,12 @@ impl Host {
 
     /// Puts the connections whose peers have asked into the queue, in one pass for all of them.
     fn grant(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
-        if self.requested.is_empty() || now < self.next_look {
+        if self.requests.is_empty() || now < self.restarts.next_pass() {
             return;
         }
-        let found = self.list(stack);
-        self.pause_looks(now, found.len());
-        let requested = core::mem::take(&mut self.requested);
+        let found = self.list(stack).unwrap_or_default();
+        self.restarts.pause(now, found.len());
+        let requested = self.requests.take();
         for connection in &found {
             if requested.contains(&connection.id) && self.enqueue_requested(now, connection) {
                 stack.note_request(connection.id);
@@ -725,30 +409,29 @@ impl Host {
 
     /// Puts a connection whose peer has asked into the queue, and returns whether it is there now for that reason.
     fn enqueue_requested(&mut self, now: Instant, connection: &Connection) -> bool {
-        let is_queued = self.queued.contains_key(&connection.id);
-        if is_queued || connection.is_frozen || !connection.is_outstanding() {
+        let is_known = self.restarts.has(connection.id);
+        if is_known || connection.is_frozen || !connection.is_outstanding() || !self.has_room() {
             return false;
         }
-        if self.queued.len() >= self.config.limits.connections {
-            self.counters.connections_left_out += 1;
-            return false;
-        }
-        self.queued.insert(connection.id, None);
-        self.queue.push_back(Entry::restart_of(now, connection));
+        self.restarts.push(Entry::restart_of(now, connection));
         true
+    }
+
+    /// Whether one more connection may be restarted; if not, it is counted as left out.
+    fn has_room(&mut self) -> bool {
+        let has_room = self.restarts.connections().len() < self.config.limits.connections;
+        self.counters.connections_left_out += u64::from(!has_room);
+        has_room
     }
 
     /// Has a connection looked at that moves by itself so far.
     fn supervise(&mut self, now: Instant, connection: &Connection) {
-        if self.queued.contains_key(&connection.id) || connection.is_frozen {
+        let is_known = self.restarts.has(connection.id);
+        if is_known || connection.is_frozen || !self.has_room() {
             return;
         }
-        if self.queued.len() >= self.config.limits.connections {
-            self.counters.connections_left_out += 1;
-            return;
-        }
-        self.queued.insert(connection.id, None);
-        self.wait(now, Entry::restart_of(now, connection));
+        let entry = Entry::restart_of(now, connection);
+        self.restarts.wait(now, entry, &self.config.limits);
     }
 
     /// Time has come to `now`.
@@ -757,16 +440,7 @@ impl Host {
         self.look(now, stack);
         self.grant(now, stack);
         self.judge_silence(now, stack);
-        let over: Vec<LinkId> = self
-            .recent
-            .iter()
-            .filter(|(_, recent)| recent.until <= now)
-            .map(|(&link, _)| link)
-            .collect();
-        let over = over
-            .into_iter()
-            .filter_map(|link| self.recent.remove(&link));
-        let due: Vec<Restored> = over.filter_map(|recent| recent.due).collect();
+        let due = self.passes.take_due(now);
         self.pass(now, &due, stack);
         self.act(now, stack);
     }
@@ -774,23 +448,19 @@ impl Host {
     /// Something to tell.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.events.poll()
     }
 
     /// When to call [`Host::handle_timeout`], and why.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, Reason)> {
-        let budget = self.budget.next().filter(|_| !self.queue.is_empty());
+        let budget = self.budget.next().filter(|_| !self.restarts.is_empty());
         let budget = budget.map(|at| (at, Reason::Budget));
-        let looks = [self.waiting.keys().next(), self.woken.keys().next()];
-        let looks = looks.into_iter().flatten().map(|&(at, _)| at).min();
-        let retry = looks.map(|at| (at.max(self.next_look), Reason::Retry));
-        let is_asked = !self.requested.is_empty();
-        let request = is_asked.then_some((self.next_look, Reason::Request));
-        let due = self.recent.values().filter(|recent| recent.due.is_some());
-        let interval = due.map(|recent| recent.until).min();
-        let interval = interval.map(|at| (at, Reason::Interval));
-        let silence = self.silence.due(self.next_look);
+        let retry = self.restarts.next().map(|at| (at, Reason::Retry));
+        let next_pass = self.restarts.next_pass();
+        let request = (!self.requests.is_empty()).then_some((next_pass, Reason::Request));
+        let interval = self.passes.next().map(|at| (at, Reason::Interval));
+        let silence = self.silence.due(next_pass);
         let silence = silence.map(|at| (at, Reason::Silence));
         let damping = self.damping.as_ref().and_then(Damping::next);
         let damping = damping.map(|at| (at, Reason::Damping));
@@ -826,7 +496,7 @@ impl Host {
     /// Connections that wait to be restarted, or whose progress is to be looked at.
     #[must_use]
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &ConnectionId> {
-        self.queued.keys()
+        self.restarts.connections()
     }
 
     /// Whether an indicator has said that `link` is away.
@@ -852,30 +522,23 @@ impl Host {
         if !is_meant || !self.freezing.is_possible() {
             return;
         }
-        let mut found = core::mem::take(&mut self.found);
-        found.clear();
-        match stack.connections(&mut found) {
-            Err(error) => {
-                self.counters.errors += 1;
-                self.tell(Event::ListFailed(error));
-            }
-            Ok(()) => {
-                let still: BTreeSet<ConnectionId> = found
-                    .iter()
-                    .filter(|connection| connection.is_frozen)
-                    .map(|connection| connection.id)
-                    .collect();
-                self.freezing.retain(|id| still.contains(&id));
-                let over = found
-                    .iter()
-                    .filter(|connection| connection.crosses(event.link));
-                let most = self.config.limits.connections;
-                let outcome = self.freezing.freeze(now, over, most, stack);
-                self.counters.frozen += outcome.frozen;
-                self.counters.connections_left_out += outcome.left_out;
-                self.counters.errors += outcome.refused;
-            }
-        }
+        let Some(found) = self.list(stack) else {
+            return;
+        };
+        let still: BTreeSet<ConnectionId> = found
+            .iter()
+            .filter(|connection| connection.is_frozen)
+            .map(|connection| connection.id)
+            .collect();
+        self.freezing.retain(|id| still.contains(&id));
+        let over = found
+            .iter()
+            .filter(|connection| connection.crosses(event.link));
+        let most = self.config.limits.connections;
+        let outcome = self.freezing.freeze(now, over, most, stack);
+        self.counters.frozen += outcome.frozen;
+        self.counters.connections_left_out += outcome.left_out;
+        self.counters.errors += outcome.refused;
         self.found = found;
     }
 
@@ -920,7 +583,7 @@ impl Host {
         for connection in found {
             let id = connection.id;
             let is_ours = connection.is_frozen && self.freezing.has(id);
-            if is_ours && !self.queued.contains_key(&id) && !self.is_still_away(connection) {
+            if is_ours && !self.restarts.has(id) && !self.is_still_away(connection) {
                 self.thaw(now, id, Outstanding::Lost, stack);
             }
         }
@@ -931,9 +594,10 @@ impl Host {
         if self.freezing.is_empty() {
             return;
         }
-        let found = self.list(stack);
-        self.thaw_strays(now, &found, stack);
-        self.found = found;
+        if let Some(found) = self.list(stack) {
+            self.thaw_strays(now, &found, stack);
+            self.found = found;
+        }
     }
 
     /// Looks through the connections now, or as soon as the last pass is long enough ago.
@@ -956,27 +620,18 @@ impl Host {
         stack: &mut (impl EndpointControl + ?Sized),
     ) -> bool {
         self.counters.restored += 1;
-        if let Some(recent) = self.recent.get_mut(&restored.link)
-            && recent.until > now
-        {
-            recent.due = Some(recent.due.map_or(restored, |due| due.then(restored)));
-            self.counters.passes_delayed += 1;
-            return false;
+        let Limits {
+            interval, links, ..
+        } = self.config.limits;
+        match self.passes.admit(now, restored, interval, links) {
+            Admission::Now => return true,
+            Admission::Later => self.counters.passes_delayed += 1,
+            Admission::NoRoom => {
+                self.counters.links_refused += 1;
+                self.thaw_all_that_is_back(now, stack);
+            }
         }
-        self.recent
-            .retain(|_, recent| recent.until > now || recent.due.is_some());
-        if self.recent.len() >= self.config.limits.links {
-            self.counters.links_refused += 1;
-            self.thaw_all_that_is_back(now, stack);
-            return false;
-        }
-        // Another one of the same batch waits for the next pass.
-        let recent = Recent {
-            until: now + self.config.limits.interval,
-            due: None,
-        };
-        self.recent.insert(restored.link, recent);
-        true
+        false
     }
 
     /// Puts the connections that these returns concern into the queue, in one pass for all of them.
@@ -991,39 +646,33 @@ impl Host {
         }
         self.counters.passes += 1;
         for restored in returns {
-            let recent = Recent {
-                until: now + self.config.limits.interval,
-                due: None,
-            };
-            self.recent.insert(restored.link, recent);
+            let interval = self.config.limits.interval;
+            self.passes.begin(now, restored, interval);
         }
-        let mut found = core::mem::take(&mut self.found);
-        found.clear();
-        if let Err(error) = stack.connections(&mut found) {
-            self.counters.errors += 1;
-            for restored in returns {
-                if let Some(recent) = self.recent.get_mut(&restored.link) {
-                    // Who is frozen has nothing else to wait for.
-                    recent.due = Some(*restored).filter(|_| !self.freezing.is_empty());
-                }
-            }
-            self.tell(Event::ListFailed(error));
-        } else {
-            let is_other = |one: &&Connection| !returns.iter().any(|all| is_meant(one, all));
-            self.thaw_strays(now, found.iter().filter(is_other), stack);
-            let by_peer = (returns.len() > 1).then(|| by_peer(&found));
-            for restored in returns {
-                let of_peer = restored.link.peer.filter(|_| restored.moved.is_none());
-                let those = match (&by_peer, of_peer) {
-                    (Some(by_peer), Some(peer)) => by_peer.get(&peer).cloned().unwrap_or_default(),
-                    _ => found
-                        .iter()
-                        .filter(|one| is_meant(one, restored))
-                        .copied()
-                        .collect(),
-                };
-                self.enqueue_all(now, restored, those, stack);
-            }
+        let Some(found) = self.list(stack) else {
+            // Who is frozen has nothing else to wait for.
+            let most = match self.freezing.is_empty() {
+                true => self.config.limits.attempts,
+                false => u8::MAX,
+            };
+            self.passes.fail(returns, most);
+            return;
+        };
+        self.passes.succeed();
+        let is_other = |one: &&Connection| !returns.iter().any(|all| is_meant(one, all));
+        self.thaw_strays(now, found.iter().filter(is_other), stack);
+        let by_peer = (returns.len() > 1).then(|| by_peer(&found));
+        for restored in returns {
+            let of_peer = restored.link.peer.filter(|_| restored.moved.is_none());
+            let those = match (&by_peer, of_peer) {
+                (Some(by_peer), Some(peer)) => by_peer.get(&peer).cloned().unwrap_or_default(),
+                _ => found
+                    .iter()
+                    .filter(|one| is_meant(one, restored))
+                    .copied()
+                    .collect(),
+            };
+            self.enqueue_all(now, restored, those, stack);
         }
         self.found = found;
     }
@@ -1052,7 +701,8 @@ impl Host {
         }
         let (mut stalled, mut idle) = (0, 0);
         for connection in &found {
-            let mut task = self.task(now, connection, restored);
+            let is_ours = self.freezing.has(connection.id);
+            let mut task = Task::of(now, connection, restored, &self.config, is_ours);
             idle += u32::from(is_idle(now, connection, restored));
             task.marks &= idle <= IDLE_MARKS;
             // What its peer has in flight nobody knows.
@@ -1069,41 +719,6 @@ impl Host {
         });
     }
 
-    /// What is to be done for a connection because of the return.
-    fn task(&self, now: Instant, connection: &Connection, restored: &Restored) -> Task {
-        let is_open = connection.stage == Stage::Open;
-        let is_told = restored.by != Indicator::FirstPacket;
-        let thaws = connection.is_frozen && self.freezing.has(connection.id);
-        let has_stalled = connection.has_stalled(now, self.config.limits.retry);
-        // Where nobody knows of an outage the connection shows it.
-        let was_away = restored.moved.is_none() || has_stalled;
-        let restarts = connection.is_outstanding() && !connection.is_frozen && was_away;
-        if self.config.mechanism == Mechanism::MTcp {
-            return Task {
-                restarts,
-                thaws,
-                marks: is_open && is_told,
-                ..Task::default()
-            };
-        }
-        Task {
-            restarts,
-            thaws,
-            marks: false,
-            // A peer that was heard just now needs no waking.
-            wakes_peer: self.config.wakes_peer
-                && is_open
-                && may_wait(now, connection, restored)
-                && restored.kind == Kind::Asymmetric
-                && is_told,
-            slow_start: self.config.forces_slow_start
-                && connection.stage != Stage::Opening
-                && restored.is_path_new
-                && has_stalled
-                && connection.timeouts == 0,
-        }
-    }
-
     /// Puts a connection into the queue if something is to be done for it. Returns whether it may have stalled.
     fn enqueue(
         &mut self,
@@ -1114,59 +729,43 @@ impl Host {
         stack: &mut (impl EndpointControl + ?Sized),
     ) -> bool {
         let is_frozen_by_another = connection.is_frozen && !task.thaws;
-        let has_work =
-            task.restarts || task.thaws || task.marks || task.wakes_peer || task.slow_start;
-        if !has_work || is_frozen_by_another {
+        if !task.has_work() || is_frozen_by_another {
             return false;
         }
         // It was only looked at because of an earlier return: what this one asks for is due now.
         if restored.by != Indicator::FirstPacket && !connection.is_frozen {
-            self.stop_looking(connection.id);
+            self.restarts.stop_looking(connection.id);
         }
-        let is_queued = self.queued.contains_key(&connection.id);
+        let is_known = self.restarts.has(connection.id);
         // An earlier return is about to have it restarted; of this one it tells all the same.
         let task = Task {
-            restarts: task.restarts && !is_queued,
+            restarts: task.restarts && !is_known,
             ..task
         };
-        let is_told = !task.marks || self.telling.contains(&connection.id);
-        let has_entry = is_queued && is_told;
-        let is_full = !has_entry && self.queued.len() >= self.config.limits.connections;
-        if has_entry || is_full {
+        let is_told = !task.marks || self.restarts.is_telling(connection.id);
+        let has_entry = is_known && is_told;
+        if has_entry || !self.has_room() {
             // Without an entry of its own it goes on at once: nothing else thaws it.
             if task.thaws {
                 self.thaw(now, connection.id, Outstanding::Lost, stack);
             }
-            self.counters.connections_left_out += u64::from(is_full);
-            return !is_full;
+            return has_entry;
         }
-        self.queued.insert(connection.id, None);
-        if task.marks {
-            self.telling.insert(connection.id);
-        }
-        self.queue.push_back(Entry {
-            id: connection.id,
-            task,
-            snd_una: connection.snd_una,
-            min_rtt: connection.min_rtt,
-            attempts: 0,
-            advances: 0,
-            until: now + WATCH,
-            looks: 0,
-            in_vain: 0,
-            is_beside_another: is_queued,
-            // Where nobody tells when data came, nobody tells that the peer has slept on. An idle one is not looked at.
-            rcv_nxt: (connection.received_at != Instant::ZERO
-                && may_wait(now, connection, restored))
-            .then_some(connection.rcv_nxt),
+        // Where nobody tells when data came, nobody tells that the peer has slept on. An idle one is not looked at.
+        let may_sleep =
+            connection.received_at != Instant::ZERO && may_wait(now, connection, restored);
+        let rcv_nxt = may_sleep.then_some(connection.rcv_nxt);
+        self.restarts.push(Entry {
+            is_beside_another: is_known,
+            ..Entry::of(now, connection, task, rcv_nxt)
         });
         !task.marks || !is_idle(now, connection, restored)
     }
 
     /// Restarts connections as long as the budget lasts.
     fn act(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
-        while !self.queue.is_empty() && self.budget.take(now) {
-            if let Some(entry) = self.queue.pop_front() {
+        while !self.restarts.is_empty() && self.budget.take(now) {
+            if let Some(entry) = self.restarts.pop() {
                 self.restart(now, entry, stack);
             }
         }
@@ -1174,183 +773,21 @@ impl Host {
 
     /// Looks at the restarted connections that are due: who has made no progress is restarted again.
     fn look(&mut self, now: Instant, stack: &mut (impl EndpointControl + ?Sized)) {
-        let is_due = |key: &(Instant, ConnectionId)| key.0 <= now;
-        let first = [self.waiting.keys().next(), self.woken.keys().next()];
-        if now < self.next_look || !first.into_iter().flatten().any(is_due) {
+        if self.restarts.next().is_none_or(|at| at > now) {
             return;
         }
-        let found = self.list(stack);
-        self.pause_looks(now, found.len());
+        let Some(found) = self.list(stack) else {
+            self.restarts.pause(now, 0);
+            self.restarts.look_in_vain(now, &self.config.limits);
+            return;
+        };
+        self.restarts.pause(now, found.len());
         self.thaw_strays(now, &found, stack);
-        let outstanding = found
-            .iter()
-            .filter(|connection| connection.is_outstanding());
-        let at: BTreeMap<ConnectionId, Seen> = outstanding
-            .map(|connection| (connection.id, Seen::of(connection)))
-            .collect();
-        let expected = found
-            .iter()
-            .map(|connection| (connection.id, connection.rcv_nxt));
-        if !self.woken.is_empty() {
-            self.look_at_peers(now, &expected.collect());
-        }
+        self.restarts.look(now, &found, &self.config.limits);
         self.found = found;
-        while let Some(first) = self
-            .waiting
-            .first_entry()
-            .filter(|first| is_due(first.key()))
-        {
-            let mut entry = first.remove();
-            match at.get(&entry.id) {
-                None => {
-                    self.queued.remove(&entry.id);
-                }
-                Some(seen) if seen.snd_una == entry.snd_una => {
-                    let may_arrive = seen.sent_at + self.round_trip(&entry);
-                    // A look that its stack has left to its own timer is no reason to wait for that.
-                    let has_grace = entry.attempts > 0 || entry.looks == 0;
-                    if entry.advances == 0 && has_grace && may_arrive > now {
-                        // It retransmitted later than it was restarted, or moves by itself.
-                        entry.looks += 1;
-                        self.wait_until(may_arrive, entry);
-                    } else if entry.advances == 0 || seen.is_silent || entry.in_vain >= IN_VAIN {
-                        entry.in_vain = 0;
-                        self.queue.push_back(entry);
-                    } else {
-                        // What it sent upon an acknowledgement may still be on its way (F-RTO; RFC 5682, section 2.1).
-                        entry.looks += 1;
-                        entry.in_vain += 1;
-                        self.watch(now, entry);
-                    }
-                }
-                Some(seen) => {
-                    entry.snd_una = seen.snd_una;
-                    entry.advances = entry.advances.saturating_add(1);
-                    entry.in_vain = 0;
-                    // What it was restarted with has come back, and brought nothing on its way.
-                    if entry.attempts > 0 && entry.advances == 1 && seen.is_silent {
-                        self.queue.push_back(entry);
-                    } else {
-                        self.watch(now, entry);
-                    }
-                }
-            }
-        }
     }
 
-    /// A pass has gone through so many connections: the next look is after a pause.
-    fn pause_looks(&mut self, now: Instant, connections: usize) {
-        let count = u32::try_from(connections).unwrap_or(u32::MAX);
-        self.next_look = now + LOOK_PAUSE.max(LOOK_PAUSE_PER_CONNECTION * count);
-    }
-
-    /// When a restarted connection is looked at next.
-    fn next_look_at(&self, now: Instant, entry: &Entry) -> Instant {
-        let running = entry.advances.saturating_sub(QUICK_ADVANCES);
-        let doublings = match running.min(MOST_DOUBLINGS) {
-            0 => entry.attempts.saturating_sub(1).min(16),
-            doublings => doublings,
-        };
-        now + self.round_trip(entry) * (1 << doublings)
-    }
-
-    /// Looks at a restarted connection later, if it may be restarted again.
-    fn wait(&mut self, now: Instant, entry: Entry) {
-        self.wait_until(self.next_look_at(now, &entry), entry);
-    }
-
-    /// Looks later at a connection that has made progress, for the last time at the end of [`WATCH`].
-    fn watch(&mut self, now: Instant, entry: Entry) {
-        // A round trip is the least that shows anything new.
-        if now + self.round_trip(&entry) > entry.until {
-            self.queued.remove(&entry.id);
-        } else {
-            let at = self.next_look_at(now, &entry).min(entry.until);
-            self.wait_until(at, entry);
-        }
-    }
-
-    /// Looks at a restarted connection at that time, if it may be restarted again.
-    fn wait_until(&mut self, at: Instant, entry: Entry) {
-        let most = self.config.limits.attempts;
-        let looks_in_vain = entry.looks >= LOOKS;
-        if entry.attempts >= most || looks_in_vain {
-            self.queued.remove(&entry.id);
-            return;
-        }
-        self.queued.insert(entry.id, Some(at));
-        self.waiting.insert((at, entry.id), entry);
-    }
-
-    /// Looks no more at a connection that waits for it.
-    fn stop_looking(&mut self, id: ConnectionId) {
-        if let Some(&Some(at)) = self.queued.get(&id)
-            && self.waiting.remove(&(at, id)).is_some()
-        {
-            self.queued.remove(&id);
-        }
-    }
-
-    /// Looks a round trip later whether the peer has made progress.
-    fn await_peer(&mut self, now: Instant, entry: Entry) {
-        let Some(rcv_nxt) = entry.rcv_nxt else {
-            return;
-        };
-        if self.woken.len() < self.config.limits.connections {
-            let attempts = entry.attempts + 1;
-            // An indicator may come before packets pass: marks are repeated as restarts are, a peer is woken twice.
-            let is_last = !entry.task.marks || attempts + 1 >= self.config.limits.attempts;
-            let again = Entry {
-                attempts: if entry.task.marks {
-                    attempts
-                } else {
-                    entry.attempts
-                },
-                task: Task {
-                    marks: entry.task.marks,
-                    wakes_peer: entry.task.wakes_peer,
-                    ..Task::default()
-                },
-                is_beside_another: true,
-                rcv_nxt: entry.rcv_nxt.filter(|_| !is_last),
-                ..entry
-            };
-            let doublings = u32::from(entry.attempts.min(16));
-            let at = now + self.round_trip(&entry) * (1 << doublings);
-            let woken = Woken {
-                rcv_nxt,
-                entry: again,
-            };
-            self.woken.insert((at, entry.id), woken);
-        }
-    }
-
-    /// Who was woken and has made no progress is woken once more.
-    fn look_at_peers(&mut self, now: Instant, at: &BTreeMap<ConnectionId, SeqNumber>) {
-        while let Some(first) = self
-            .woken
-            .first_entry()
-            .filter(|first| first.key().0 <= now)
-        {
-            let woken = first.remove();
-            let id = woken.entry.id;
-            if at.get(&id) != Some(&woken.rcv_nxt) {
-                continue;
-            }
-            // A later return may have it tell already.
-            let is_new = !woken.entry.task.marks || self.telling.insert(id);
-            if is_new {
-                self.queue.push_back(woken.entry);
-            }
-        }
-    }
-
-    /// A round trip, as long as it is once the queues have emptied.
-    fn round_trip(&self, entry: &Entry) -> Duration {
-        let round_trip = entry.min_rtt + entry.min_rtt / 4;
-        self.config.limits.retry.max(round_trip)
-    }
-
+    /// Does for a connection what its entry says.
     fn restart(
         &mut self,
         now: Instant,
@@ -1361,7 +798,7 @@ impl Host {
         if entry.attempts > 0 {
             self.counters.retries += 1;
         } else if entry.advances == 0 {
-            entry.until = now + WATCH;
+            entry.begin(now);
         }
         if task.slow_start && entry.is_first() {
             // Where the stack does not do it, all is as on a former path.
@@ -1370,13 +807,13 @@ impl Host {
         }
         if task.wakes_peer && entry.is_first() && self.note(stack.wake_peer(now, id)) {
             self.counters.peers_woken += 1;
-            self.await_peer(now, entry);
+            self.restarts.await_peer(now, entry, &self.config.limits);
         }
         if task.marks {
-            self.telling.remove(&id);
+            self.restarts.has_told(id);
             if self.note(stack.send_marked_ack(now, id)) {
                 self.counters.marked_acks += 1;
-                self.await_peer(now, entry);
+                self.restarts.await_peer(now, entry, &self.config.limits);
             }
             // A repetition comes by an entry of its own.
             entry.task.marks = false;
@@ -1386,7 +823,7 @@ impl Host {
         }
         if !task.restarts {
             if !entry.is_beside_another {
-                self.queued.remove(&id);
+                self.restarts.forget(id);
             }
             return;
         }
@@ -1409,9 +846,9 @@ impl Host {
             entry.attempts += 1;
         }
         if matches!(result, Err(ControlError::Unknown(_))) {
-            self.queued.remove(&id);
+            self.restarts.forget(id);
         } else {
-            self.wait(now, entry);
+            self.restarts.wait(now, entry, &self.config.limits);
         }
     }
 
@@ -1429,10 +866,6 @@ impl Host {
     }
 
     fn tell(&mut self, event: Event) {
-        // As many links as may come back in one pass.
-        if self.events.len() >= EVENTS + self.config.limits.links {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
+        self.events.tell(event, self.config.limits.links);
     }
 }

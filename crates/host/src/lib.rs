@@ -6,12 +6,17 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`control`] | what a mechanism may do to a TCP stack |
-//! | `freezing` | which connections M-TCP has frozen |
 //! | [`host`] | the machine: indicators in, actions on the stack out |
+//! | [`control`] | what a mechanism may do to a TCP stack |
 //! | [`indicator`] | when a link counts as restored |
+//! | `passes` | when the connections are looked through because links are back |
+//! | `concern` | which connections a return concerns, and what it asks for each of them |
+//! | `restarts`, `entry` | the connections to be restarted, and when each of those that were is looked at |
+//! | `requests` | peers that ask for an immediate retransmission |
 //! | `silence` | which peers have fallen silent |
+//! | `freezing` | which connections M-TCP has frozen |
 //! | [`budget`] | how many actions a second |
+//! | [`config`], [`counters`], [`event`] | what the agent is told, and what it tells |
 //! | [`user_timeout`] | which user timeout a connection adopts (RFC 5482) |
 //!
 //! Sources: S. Schütz and others, "Protocol Enhancements for Intermittently Connected Hosts",
@@ -22,13 +27,24 @@
 extern crate alloc;
 
 pub mod budget;
+mod concern;
+pub mod config;
 pub mod control;
+pub mod counters;
+mod entry;
+pub mod event;
 mod freezing;
 pub mod host;
 pub mod indicator;
+mod passes;
+mod requests;
+mod restarts;
 mod silence;
 pub mod user_timeout;
 
-pub use host::{Counters, Event, Host, HostConfig, Limits, Mechanism, Reason};
+pub use config::{HostConfig, Limits, Mechanism};
+pub use counters::Counters;
+pub use event::Event;
+pub use host::{Host, Reason};
 pub use indicator::{Kind, Network, Restored};
 pub use silence::Watch;

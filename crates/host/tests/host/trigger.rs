@@ -693,3 +693,48 @@ fn a_connection_that_is_heard_again_before_the_pass_does_not_start_slowly() {
         assert_eq!(stack.count(Action::SlowStart), usize::from(!is_heard));
     }
 }
+
+/// The kernel may be short of memory at that moment.
+#[test]
+fn a_pass_that_cannot_list_the_connections_is_repeated() {
+    let mut stack = Stack::of(1);
+    stack.fails_to_list = 2;
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    assert_eq!(stack.count(Action::Retransmit), 0);
+    run(&mut host, &mut stack, at(13_000));
+    let restarted: Vec<_> = stack
+        .log
+        .iter()
+        .filter(|entry| entry.2 == Action::Retransmit)
+        .map(|entry| entry.0)
+        .collect();
+    assert_eq!(restarted.first(), Some(&at(12_000)), "{restarted:?}");
+    assert_eq!(host.counters().errors, 2);
+}
+
+#[test]
+fn a_stack_that_never_lists_its_connections_is_asked_a_few_times_and_no_more() {
+    let mut stack = Stack::of(1);
+    stack.fails_to_list = u32::MAX;
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::Carrier);
+    run(&mut host, &mut stack, at(600_000));
+    assert_eq!(stack.lists, u32::from(Limits::default().attempts));
+    assert_eq!(host.poll_timeout(), None, "it sleeps");
+}
+
+#[test]
+fn a_look_that_cannot_list_the_connections_forgets_none() {
+    let mut stack = Stack::of(1);
+    let mut host = agent(Mechanism::RetransmissionTrigger);
+    outage(&mut host, &mut stack, Indicator::MobilityUpdate);
+    stack.fails_to_list = 3;
+    run(&mut host, &mut stack, at(20_000));
+    let limits = Limits::default();
+    assert_eq!(
+        stack.count(Action::Retransmit),
+        usize::from(limits.attempts)
+    );
+    assert_eq!(host.poll_timeout(), None, "it sleeps");
+}
