@@ -718,8 +718,9 @@ impl EndpointControl for TcpStack {
         // SACK never find out what is lost.
         let kicked = self.kicked.get(&id);
         let is_stuck = kicked.is_some_and(|snd_una| *snd_una != known.snd_una);
-        // The acknowledgement that has brought a request may have made the timeout look spurious: then, too.
-        let finds_no_loss = is_asked && !known.has_sack;
+        // The acknowledgement that has brought a request may have made the timeout look spurious: then, too, unless the
+        // program that read the request has had the connection forget its window, and so go back by itself.
+        let finds_no_loss = is_asked && !known.has_sack && !known.has_threshold;
         // Once what came later has shown that its oldest segment is lost.
         let is_shown = !known.has_forgotten && self.forgotten.contains_key(&id);
         // Or has not been acknowledged for longer than recovery by SACK takes.
