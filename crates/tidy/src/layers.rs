@@ -132,7 +132,7 @@ pub fn arrows_point_down(crates: &[Crate]) -> Offences {
          place in ORDER in crates/tidy/src/layers.rs and in ARCHITECTURE.md.",
     );
     let floor = |name: &str| ORDER.iter().position(|known| *known == name);
-    for Crate { name, needs } in crates {
+    for Crate { name, needs, .. } in crates {
         if OUTSIDE.contains(&name.as_str()) {
             for other in needs {
                 offences.add(format!(
