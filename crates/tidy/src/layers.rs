@@ -62,6 +62,10 @@ pub struct Crate {
     /// The directories of the workspace's crates that it is built with; what only its tests need
     /// is left out.
     pub needs: Vec<String>,
+    /// Whether `cargo test` runs tests that stand in its library's source.
+    pub has_unit_tests: bool,
+    /// Whether it runs the examples in its library's documentation.
+    pub has_doc_tests: bool,
 }
 
 /// The crates of the workspace, as `cargo metadata` knows them.
@@ -105,9 +109,18 @@ fn of_package(package: &Value) -> Crate {
     let needs = needs
         .filter_map(|dependency| dependency["path"].as_str())
         .map(directory);
+    let targets = package["targets"].as_array();
+    let library = targets.expect("cargo lists targets").iter().find(|target| {
+        target["src_path"]
+            .as_str()
+            .is_some_and(|path| path.ends_with("/src/lib.rs"))
+    });
+    let runs = |tests: &str| library.is_none_or(|library| library[tests] == true);
     Crate {
         name: directory(&text(&package["manifest_path"])),
         needs: needs.collect(),
+        has_unit_tests: runs("test"),
+        has_doc_tests: runs("doctest"),
     }
 }
 
@@ -119,7 +132,7 @@ pub fn arrows_point_down(crates: &[Crate]) -> Offences {
          place in ORDER in crates/tidy/src/layers.rs and in ARCHITECTURE.md.",
     );
     let floor = |name: &str| ORDER.iter().position(|known| *known == name);
-    for Crate { name, needs } in crates {
+    for Crate { name, needs, .. } in crates {
         if OUTSIDE.contains(&name.as_str()) {
             for other in needs {
                 offences.add(format!(
@@ -203,6 +216,68 @@ pub fn pure_crates_are_proven(repository: &Repository, crates: &[Crate]) -> Offe
     offences
 }
 
+/// A library is not compiled a second time for tests that it does not have; one that has some, has them run.
+#[must_use]
+pub fn tests_are_run_where_there_are_some(repository: &Repository, crates: &[Crate]) -> Offences {
+    let mut offences = Offences::new(
+        "Take `test = false` or `doctest = false` out of [lib] in the Cargo.toml of a crate that has got a unit test, or \
+         an example in its documentation; put it in where the last one has left.",
+    );
+    for known in crates.iter().filter(|known| known.name != "outlast") {
+        let source = format!("crates/{}/src/", known.name);
+        let texts: Vec<&str> = repository
+            .texts(".rs")
+            .filter_map(|(path, text)| path.starts_with(&source).then_some(text))
+            .collect();
+        let runs = [
+            (
+                "a unit test",
+                "test",
+                known.has_unit_tests,
+                texts.iter().any(|text| text.contains("#[test]")),
+            ),
+            (
+                "an example",
+                "doctest",
+                known.has_doc_tests,
+                texts.iter().any(|text| has_example(text)),
+            ),
+        ];
+        for (what, key, is_run, is_there) in runs {
+            match (is_run, is_there) {
+                (false, true) => {
+                    offences.add(format!("crates/{}: {what} and {key} = false", known.name));
+                }
+                (true, false) => {
+                    offences.add(format!(
+                        "crates/{}: not {what}, and no {key} = false",
+                        known.name
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+    offences
+}
+
+/// Whether documentation in `text` has a block that rustdoc takes for Rust.
+fn has_example(text: &str) -> bool {
+    let mut is_inside = false;
+    let comments = text.lines().map(str::trim_start);
+    let comments = comments.filter_map(|line| {
+        line.strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"))
+    });
+    for fence in comments.filter_map(|line| line.trim().strip_prefix("```")) {
+        if !is_inside && fence != "text" {
+            return true;
+        }
+        is_inside = !is_inside;
+    }
+    false
+}
+
 /// The architecture page knows every crate, and no crate that is gone.
 #[must_use]
 pub fn architecture_names_every_crate(repository: &Repository, crates: &[Crate]) -> Offences {
@@ -249,6 +324,8 @@ mod tests {
         Crate {
             name: name.to_owned(),
             needs,
+            has_unit_tests: true,
+            has_doc_tests: true,
         }
     }
 
@@ -319,6 +396,38 @@ mod tests {
     }
 
     #[test]
+    fn a_test_that_is_never_run_is_found_and_a_run_without_tests_too() {
+        let unit = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn f() {}\n}\n";
+        let example =
+            "//! ```text\n//! SYN\n//! ```\n\n/// ```\n/// f();\n/// ```\npub fn f() {}\n";
+        let repository = Repository::of(&[
+            ("crates/wire/src/deep/down.rs", unit),
+            ("crates/wire/src/lib.rs", example),
+            (
+                "crates/link/src/lib.rs",
+                "/// ```text\n/// SYN\n/// ```\npub fn f() {}\n",
+            ),
+            ("crates/link/tests/link.rs", unit),
+            ("crates/base/src/lib.rs", unit),
+            ("crates/sim/src/lib.rs", example),
+        ]);
+        let mut crates = ["wire", "link", "base", "sim"].map(|name| a_crate(name, &[]));
+        crates[0].has_unit_tests = false;
+        crates[0].has_doc_tests = false;
+        crates[2].has_doc_tests = false;
+        crates[3].has_unit_tests = false;
+        assert_eq!(
+            tests_are_run_where_there_are_some(&repository, &crates).list(),
+            [
+                "crates/wire: a unit test and test = false",
+                "crates/wire: an example and doctest = false",
+                "crates/link: not a unit test, and no test = false",
+                "crates/link: not an example, and no doctest = false",
+            ]
+        );
+    }
+
+    #[test]
     fn the_architecture_page_knows_no_more_and_no_less() {
         let page =
             "| `crates/wire` | formats |\nsee crates/wired/src and `crates/gateway/src/x.rs`\n";
@@ -349,5 +458,7 @@ mod tests {
             .find(|known| known.name == "gateway")
             .expect("the gateway");
         assert_eq!(gateway.needs, ["base", "wire"]);
+        assert!(gateway.has_unit_tests && gateway.has_doc_tests);
+        assert!(!tidy.has_doc_tests);
     }
 }

@@ -20,6 +20,13 @@ fn pure_crates_are_proven() {
 }
 
 #[test]
+fn tests_are_run_where_there_are_some() {
+    let repository = Repository::open();
+    layers::tests_are_run_where_there_are_some(&repository, &layers::crates(&repository))
+        .assert_none();
+}
+
+#[test]
 fn the_architecture_page_names_every_crate() {
     let repository = Repository::open();
     layers::architecture_names_every_crate(&repository, &layers::crates(&repository)).assert_none();
