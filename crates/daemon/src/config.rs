@@ -133,12 +133,12 @@ impl Default for Caps {
 /// How packets get to the gateway.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, clap::ValueEnum)]
 pub enum DataPathChoice {
-    /// By eBPF if that can be had, or else by NFQUEUE.
+    /// By eBPF where kernel, permissions and mechanism allow it, or else by NFQUEUE.
     #[default]
     Auto,
-    /// Only those of a link that is down; the others stay in the kernel.
+    /// Only packets of a link that is down get to the gateway; all others stay in the kernel.
     Ebpf,
-    /// All of them.
+    /// All packets get to the gateway, by an NFQUEUE.
     Nfqueue,
 }
 

@@ -274,7 +274,7 @@ pub(super) static HELD_IN_ALL: Key = Key {
     kind: Kind::Size(2 * KIB, 1024 * GIB),
     example: "\"256 MiB\"",
     default: "`\"256 MiB\"`, less with less than 2 GiB of memory",
-    meaning: "The same for all connections together.",
+    meaning: "Memory for what is kept of all connections together.",
     source: "",
 };
 pub(super) static OTHER_PACKETS: Key = Key {
@@ -290,7 +290,7 @@ pub(super) static OTHER_BYTES: Key = Key {
     kind: Kind::Size(0, GIB),
     example: "\"512 KiB\"",
     default: "`\"512 KiB\"`",
-    meaning: "Their bytes; the oldest packet is dropped first.",
+    meaning: "Memory for the packets that `other_packets` counts; the oldest is dropped first.",
     source: "",
 };
 pub(super) static OTHER_AGE: Key = Key {
@@ -450,7 +450,7 @@ pub(super) static LOG_LEVEL: Key = Key {
     kind: Kind::Choice(&["error", "warn", "info", "debug", "trace"]),
     example: "\"info\"",
     default: "`\"info\"`",
-    meaning: "What is told: the link's changes at `info`, connections that resume at `debug`, \
+    meaning: "What is logged: the link's changes at `info`, connections that resume at `debug`, \
               single packets at `trace`.",
     source: "",
 };

@@ -248,14 +248,16 @@ impl Daemon {
     ///
     /// 1. The clock is read. All that the wake-up does has that time; a deadline that passes meanwhile ends
     ///    the next wait.
-    /// 2. Network changes are heard, and the gateway learns of links that went or came.
-    /// 3. Everybody else who is ready is served: a burst of packets, which the gateway judges one by one;
-    ///    suspicions and the heartbeat of the kernel's programs; deadlines of clients; signals; clients themselves.
+    /// 2. Network changes are heard, and the gateway learns of links that went or came. On the eBPF path the packets
+    ///    of a link that went are diverted to user space before that.
+    /// 3. Every other descriptor that is ready is served: a burst of packets, before each of which what is due is done,
+    ///    as in step 5; suspicions of the kernel's programs; a guardian that was killed; the timer, for deadlines of
+    ///    clients and of the service manager; signals; neighbour gateways; clients.
     /// 4. If the guardian let packets pass without the gateway, because this process stood still, the gateway learns what
     ///    it missed, and the clock is read once more.
-    /// 5. What is due is done: the gateway's deadlines, and those of agents, orphans and questions for
-    ///    neighbours.
-    /// 6. On the eBPF path links are diverted to user space, or left to the kernel again.
+    /// 5. What is due is done: the gateway's deadlines, those of agents and orphans, and questions for peers.
+    /// 6. On the eBPF path, links on which one-sided connections wait for an answer are diverted to user space, and links
+    ///    for which nothing is left to do are left to the kernel.
     /// 7. The timer is set to the next deadline of all.
     ///
     /// The loop begins with step 4, so that a daemon that has just begun does what is due before it waits.
@@ -321,7 +323,7 @@ impl Daemon {
         next.into_iter().flatten().min()
     }
 
-    /// Handles what is due by `now` for gateway, agents, orphans and peers.
+    /// Does what is due by `now` for gateway, agents, orphans and peers, and tells the gateway of links that went or came.
     fn handle_due(&mut self, now: Instant) -> io::Result<()> {
         if self.gateway.poll_timeout().is_some_and(|(at, _)| at <= now) {
             self.gateway.handle_timeout(now);
@@ -341,8 +343,9 @@ impl Daemon {
         self.apply_link_events(now)
     }
 
-    /// Judges up to [`BURST`] waiting packets. Returns whether more may wait: so also when this process stood still
-    /// meanwhile, whereupon the loop takes the packets back from the kernel first.
+    /// Judges up to [`BURST`] waiting packets. Returns whether more may wait.
+    ///
+    /// Stops if this process stood still meanwhile: the loop then takes the packets back from the guardian first.
     fn take_burst(&mut self, now: Instant) -> io::Result<bool> {
         for _ in 0..BURST {
             self.path.pulse().beat();

@@ -429,7 +429,7 @@ impl Connections {
         Some(before)
     }
 
-    /// Notes a packet of the connection: of its class it is now the last to give way.
+    /// Notes a packet of the connection: of its [shelf](Shelf) it is now the last to give way.
     ///
     /// Returns the connection that gives way to it.
     #[must_use]

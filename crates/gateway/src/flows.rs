@@ -276,7 +276,7 @@ impl Flows {
         }
     }
 
-    /// Notes a packet of the connection: of its class it is now the last to give way.
+    /// Notes a packet of the connection: of its shelf in the table it is now the last to give way.
     pub(crate) fn note_life(&mut self, links: &mut Links, now: Instant, index: FlowIndex) {
         if let Some(displaced) = self.connections.touch(now, index) {
             self.displaced(links, displaced);
@@ -649,8 +649,8 @@ impl Flows {
         else {
             return;
         };
-        let voice = connection.silence.near_host;
-        let packet = voice.keep_alive(&key, &connection.tracked);
+        let near_host = connection.silence.near_host;
+        let packet = near_host.keep_alive(&key, &connection.tracked);
         connection.silence.note_probe(now);
         self.outbox.counters.probes += 1;
         let reason = SendReason::Probe;

@@ -26,11 +26,11 @@ pub use crate::custody::{ImportError, Imported, Pledge, Supervision, reset_of_un
 pub use crate::event::{DropCause, Event, Transmit};
 use crate::flows::Flows;
 use crate::limits::Limits;
-use crate::links::{
-    Answer, Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, Links,
-    StateSince,
-};
 pub use crate::links::{DampedLink, DampingConfig, FLAP, SilenceConfig, SilentLink};
+use crate::links::{
+    Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkEvidence, LinkId, LinkState,
+    Links, StateSince,
+};
 use crate::mechanisms::path::{HoldRules, PathMechanismKind, Standing, TakeReason, Verdict};
 use crate::passing::PassingPacket;
 pub use crate::report::{Activity, FlowReport};
@@ -678,7 +678,7 @@ impl Gateway {
         let (was, rtt) = (connection.tracked.phase, connection.tracked.rtt);
         let observation = match connection.observe(now, direction, packet, tcp) {
             Heard::Honest(observation) => observation,
-            Heard::Odd(oddity) | Heard::Ripe(oddity)
+            Heard::Odd(oddity) | Heard::OfRival(oddity)
                 if connection.may_have_gone_on(direction, oddity) =>
             {
                 // The connection has gone on unseen: only this segment is known of it.
@@ -686,7 +686,7 @@ impl Gateway {
                 return self.handle_tcp(passing, key, tcp);
             }
             Heard::Odd(oddity) => return self.pass_odd(passing, index, tcp, oddity),
-            Heard::Ripe(oddity) => {
+            Heard::OfRival(oddity) => {
                 self.flows
                     .give_place_to_rival(&mut self.links, passing, index);
                 return self.pass_odd(passing, index, tcp, oddity);
@@ -736,11 +736,11 @@ impl Gateway {
             return verdict;
         }
         let (phase, is_proven) = (entry.connection.tracked.phase, entry.connection.is_proven);
-        let answer = entry
-            .connection
-            .was_established()
-            .then(|| passing.listen(&mut entry, tcp, observation, (&mut self.links, outbox)));
-        let only_answers_probe = answer.is_some_and(|answer| self.heed(passing, answer));
+        let evidence = entry.connection.was_established().then(|| {
+            passing.note_evidence(&mut entry, tcp, observation, (&mut self.links, outbox))
+        });
+        let only_answers_probe =
+            evidence.is_some_and(|evidence| self.act_on_evidence(passing, evidence));
         let is_served = is_proven && (was == Phase::Established || phase == Phase::Established);
         let verdict =
             self.flows
@@ -816,16 +816,16 @@ impl Gateway {
         self.flows.note_life(&mut self.links, now, index);
     }
 
-    /// Carries out what the segment shows of its link. Returns whether it only answers a probe.
+    /// Acts on what the segment shows of its link. Returns whether it only answers a probe.
     #[inline]
-    fn heed(&mut self, passing: &PassingPacket<'_>, answer: Answer) -> bool {
+    fn act_on_evidence(&mut self, passing: &PassingPacket<'_>, evidence: LinkEvidence) -> bool {
         let &PassingPacket { now, link, .. } = passing;
-        let Answer {
+        let LinkEvidence {
             is_to_probe,
             is_awaited,
             signs,
             refuted,
-        } = answer;
+        } = evidence;
         if is_awaited {
             self.flows
                 .releases

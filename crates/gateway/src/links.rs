@@ -21,7 +21,7 @@ use silence::Silence;
 pub(crate) use silence::{Candidates, FlowSilence};
 pub use silence::{SilenceConfig, SilentLink};
 
-/// A change of a link's state that is believed.
+/// A change of a link's state that is believed, whoever has reported it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Sign {
     /// The link: a peer, or an interface with all peers that are not down by themselves.
@@ -55,14 +55,14 @@ impl Sign {
 
 /// What a segment from a link shows of that link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Answer {
-    /// The segment says nothing but that a probe has arrived: it is not for the near host.
+pub(crate) struct LinkEvidence {
+    /// The segment only answers a probe: it is not for the near host.
     pub(crate) is_to_probe: bool,
     /// One-sided connections wait for a sign of life, behind this link or another.
     pub(crate) is_awaited: bool,
     /// The link was silent, and is back: it was down, and is up.
     pub(crate) signs: Option<[Sign; 2]>,
-    /// The connection that has wrongly shown the silence, if it is another one.
+    /// The connection by which the link was wrongly suspected to be silent, if it is another one.
     pub(crate) refuted: Option<FlowIndex>,
 }
 
@@ -319,16 +319,16 @@ impl Links {
         (flow, own): (&TcpFlow, &mut FlowSilence),
         (packet, tcp): (&Packet, &TcpHeader),
         newly_acked: u32,
-    ) -> Answer {
+    ) -> LinkEvidence {
         let shortest = self.silence.as_ref().map(Silence::shortest);
         let shortest = shortest.unwrap_or_else(|| SilenceConfig::default().shortest);
         let expected = (self.is_suspected(link), shortest);
         let is_to_probe = own.take_answer(now, flow, (packet, tcp), newly_acked, expected);
         own.trust();
         let Some(silence) = &mut self.silence else {
-            return Answer {
+            return LinkEvidence {
                 is_to_probe,
-                ..Answer::default()
+                ..LinkEvidence::default()
             };
         };
         let is_awaited = silence.note_for_one_sided(now, link);
@@ -339,7 +339,7 @@ impl Links {
             since,
             why,
         };
-        Answer {
+        LinkEvidence {
             is_to_probe,
             is_awaited,
             signs: over.map(|(since, _)| {

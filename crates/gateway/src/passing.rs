@@ -5,7 +5,7 @@
 use crate::connections::Entry;
 use crate::event::Outbox;
 use crate::limits::Limits;
-use crate::links::{Answer, Direction, LinkId, LinkState, Links, StateSince};
+use crate::links::{Direction, LinkEvidence, LinkId, LinkState, Links, StateSince};
 use crate::mechanisms::path::Verdict;
 use crate::release::Releases;
 use crate::tracking::{Observation, Phase};
@@ -64,13 +64,13 @@ impl PassingPacket<'_> {
 
     /// Notes what a segment of an established connection shows of its link.
     #[inline]
-    pub(crate) fn listen(
+    pub(crate) fn note_evidence(
         &self,
         entry: &mut Entry<'_>,
         tcp: &TcpHeader,
         observation: Observation,
         (links, outbox): (&mut Links, &mut Outbox),
-    ) -> Answer {
+    ) -> LinkEvidence {
         let &Self { now, link, .. } = self;
         let at = (link, entry.index);
         let connection = &mut *entry.connection;
@@ -84,7 +84,7 @@ impl PassingPacket<'_> {
             let silent = links.hear_near(now, at, (tracked, silence), observation);
             outbox.tell_silent(silent);
         }
-        Answer::default()
+        LinkEvidence::default()
     }
 
     /// Notes for the link's pace that a segment arrives from the link, or goes onto it if it `passes`.

@@ -44,7 +44,7 @@ pub(crate) struct Surroundings {
 pub(crate) struct Wishes {
     /// A turn to send this.
     pub(crate) turn: Option<Waiting>,
-    /// Another place in the table: something acknowledged ahead is kept from now on, or no longer.
+    /// Another shelf of the table: something acknowledged ahead is kept from now on, or no longer.
     pub(crate) changes_shelf: bool,
 }
 

@@ -287,7 +287,7 @@ impl Known {
         match Contest::observe(contest, flow, now, direction, tcp, payload_len) {
             Heard::Honest(observed) => Some(observed),
             Heard::Odd(_) => None,
-            Heard::Ripe(_) => {
+            Heard::OfRival(_) => {
                 if let Some(contest) = contest {
                     contest.yield_to_rival(flow);
                 }

@@ -44,11 +44,11 @@ pub(crate) enum Command {
     Trials(trials::Arguments),
     /// Keep the connections that cross an interface alive, and resume them when its link is back.
     Run(run::Arguments),
-    /// Show how a running gateway is.
+    /// Show the state of a running daemon.
     Status(status::Arguments),
-    /// Tell a running gateway that its link, or a peer's, is gone or back.
+    /// Tell a running daemon that its link, or a peer's, is gone or back.
     Notify(notify::Arguments),
-    /// Make a running gateway read its configuration file again.
+    /// Make a running daemon read its configuration file again.
     Reload(reload::Arguments),
     /// Make the key of gateways that hand frozen connections to each other.
     Agents(agents::Arguments),

@@ -37,7 +37,7 @@ impl Seen {
         };
         let len = packet.header().payload_len;
         let (contest, flow) = (&mut self.contest, &mut self.flow);
-        if let Heard::Ripe(_) = Contest::observe(contest, flow, now, direction, tcp, len)
+        if let Heard::OfRival(_) = Contest::observe(contest, flow, now, direction, tcp, len)
             && let Some(contest) = contest
         {
             contest.yield_to_rival(flow);

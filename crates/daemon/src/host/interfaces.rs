@@ -332,6 +332,7 @@ impl Interfaces {
         };
         match (names.is_empty(), link, peer) {
             (false, ..) => Ok(names),
+            (true, ..) if self.names().is_empty() => Err("no watched interface is there".into()),
             (true, Some(link), _) => Err(format!(
                 "no interface {link} is watched; there are {}",
                 listed(&self.names())

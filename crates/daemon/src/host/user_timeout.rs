@@ -55,7 +55,7 @@ static AT_LEAST: Key = Key {
     kind: Kind::Duration(SECOND, MOST),
     example: "\"100 s\"",
     default: "`\"100 s\"`",
-    meaning: "No connection's timeout is shorter (`L_LIMIT`), nor shorter than its retransmission \
+    meaning: "The shortest timeout of a connection (`L_LIMIT`); it is never shorter than the retransmission \
               timeout. Less than the default is below what RFC 1122, section 4.2.3.5, asks for.",
     source: "RFC 5482, section 3.1",
 };
@@ -64,7 +64,7 @@ static AT_MOST: Key = Key {
     kind: Kind::Duration(SECOND, MOST),
     example: "\"24 h\"",
     default: "`\"24 h\"`",
-    meaning: "None is longer (`U_LIMIT`), whatever a peer asks for.",
+    meaning: "The longest timeout of a connection (`U_LIMIT`), whatever its peer asks for.",
     source: "",
 };
 #[cfg(test)]
@@ -101,7 +101,7 @@ static IN_ALL: Key = Key {
     kind: Kind::Integer(0, 1_000_000),
     example: "4096",
     default: "`4096`",
-    meaning: "And of all peers.",
+    meaning: "Connections of all peers together that are kept for longer than `advertise`.",
     source: "",
 };
 

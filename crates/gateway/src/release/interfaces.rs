@@ -366,9 +366,9 @@ impl Releases {
                 let expected = release.handshakes.renew(index, packet, limits)?;
                 release.give_handshakes_a_turn();
                 // The far host gets the timestamp of what the near host repeats.
-                let voice = &mut connection.silence.near_host;
-                voice.hear(tcp);
-                let packet = voice.acknowledge(&key, &connection.tracked, expected);
+                let near_host = &mut connection.silence.near_host;
+                near_host.hear(tcp);
+                let packet = near_host.acknowledge(&key, &connection.tracked, expected);
                 self.transmit_to_link((now, link), packet, SendReason::NewestAck, outbox);
                 Some(Verdict::Taken(TakeReason::BehindKept))
             }

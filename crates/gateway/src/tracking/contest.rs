@@ -45,17 +45,17 @@ struct Rival {
     heard_at: Instant,
 }
 
-/// What came of a segment.
+/// Whose segment crosses with a connection's addresses and ports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Heard {
     /// It belongs to the connection; or, if it [begins anew](Observation::begins_anew), to the first
     /// one, which has its place again.
     Honest(Observation),
-    /// It does not.
+    /// It does not belong to the connection.
     Odd(Oddity),
-    /// It does not, and the rival to which it belongs [has the place](Contest::yield_to_rival) from now
-    /// on, if whoever keeps something of the connection agrees.
-    Ripe(Oddity),
+    /// It belongs to a rival, which may [have the place](Contest::yield_to_rival) from now on, if whoever keeps
+    /// something of the connection agrees.
+    OfRival(Oddity),
 }
 
 impl Contest {
@@ -115,12 +115,12 @@ impl Contest {
             return Heard::Honest(observation);
         }
         match known.hear(flow, now, direction, tcp, payload_len) {
-            true => Heard::Ripe(oddity),
+            true => Heard::OfRival(oddity),
             false => Heard::Odd(oddity),
         }
     }
 
-    /// A segment crosses that does not belong to `flow`: whether it belongs to a rival that is ripe.
+    /// A segment crosses that does not belong to `flow`: whether it belongs to a rival that may have its place.
     fn hear(
         &mut self,
         flow: &TcpFlow,

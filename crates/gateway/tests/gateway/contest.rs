@@ -62,7 +62,7 @@ impl Watched {
         match Contest::observe(contest, flow, self.now, direction, &tcp, len) {
             Heard::Honest(observation) => Became::Honest(observation),
             Heard::Odd(oddity) => Became::Odd(oddity),
-            Heard::Ripe(_) => {
+            Heard::OfRival(_) => {
                 let rival = contest.as_mut().expect("it has one");
                 rival.yield_to_rival(flow);
                 Became::Yielded

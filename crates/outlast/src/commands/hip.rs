@@ -22,7 +22,7 @@ enum Command {
         /// Where to write it; nothing may be there yet.
         #[arg(value_name = "FILE")]
         path: PathBuf,
-        /// What kind of key.
+        /// The kind of key.
         #[arg(long, value_name = "NAME", value_enum, default_value_t = KeyKind::EcdsaP256)]
         algorithm: KeyKind,
     },

@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     lab: Option<String>,
 
-    /// Which host.
+    /// The host.
     #[arg(long, value_enum, default_value_t = HostName::Mobile)]
     host: HostName,
 

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What has become of the link.
+    /// The state of the link from now on.
     state: Notified,
 
-    /// Of the link to this peer alone: a neighbour's address on the interface.
+    /// Only the link to this peer: a neighbour's address on the interface.
     #[arg(long, value_name = "ADDRESS", value_parser = peer)]
     peer: Option<IpAddr>,
 
-    /// Of this interface alone: for an agent of the role host, which watches several.
+    /// Only this interface: for a daemon of the role host, which watches several.
     #[arg(long, value_name = "NAME", value_parser = interface_name)]
     link: Option<String>,
 

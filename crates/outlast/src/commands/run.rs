@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// SIGHUP and `outlast reload` make it read that again; SIGTERM ends it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What this daemon is.
+    /// The part that this daemon plays.
     #[arg(long, value_name = "ROLE", value_enum, default_value_t = Role::Gateway)]
     role: Role,
 
@@ -46,11 +46,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
 
-    /// What to tell on standard error [default: info, or what the configuration file says].
+    /// What to log on standard error [default: info, or what the configuration file says].
     #[arg(long, value_name = "LEVEL", value_enum)]
     log_level: Option<LogLevel>,
 
-    /// In which form [default: text, or what the configuration file says].
+    /// The form of the log [default: text, or what the configuration file says].
     #[arg(long, value_name = "FORM", value_enum)]
     log_format: Option<LogFormat>,
 }
@@ -64,7 +64,7 @@ enum Role {
     Supervisor,
     /// A host that speaks HIP; takes --config, whose table is `[hip]`.
     Hip,
-    /// A rendezvous server for hosts that speak HIP; takes the same.
+    /// A rendezvous server for hosts that speak HIP; takes --config, whose table is `[hip]`.
     Rendezvous,
     /// A home agent of Mobile IP; takes --config, whose table is `[home_agent]`.
     HomeAgent,

@@ -26,7 +26,7 @@ static ADVERTISE: Key = Key {
     kind: Kind::Duration(SECOND, MOST),
     example: "\"100 s\"",
     default: "that of `[host.user_timeout]`",
-    meaning: "What their peers are told.",
+    meaning: "The timeout that peers of these connections are told.",
     source: "",
 };
 static IN_OUTAGE: Key = Key {

@@ -25,6 +25,18 @@
 //! - A fresh segment waits behind what is kept of its flow; a retransmission of what was re-sent less
 //!   than a round trip ago is not forwarded a second time.
 //!
+//! # Words
+//!
+//! - *kept*: every segment towards the link is, until it is acknowledged. Its [`Fate`] says whether it was
+//!   *transmitted* (and may have arrived), is *lost* (and goes out in its turn), or was *re-sent*.
+//! - *stale*: the far host would reject the segment for its timestamp (PAWS). All others are *acceptable*. Of a
+//!   segment's copies the *freshest* is the one that its sender sent last.
+//! - *episode*: the time from the link's return until all that was kept then is acknowledged. During its *doubt*,
+//!   what was merely transmitted may have arrived. A *kick* is what goes out to make the connection move.
+//! - *hole*: what the far host lacks of what it was sent. *Gap*: what passed the gateway unseen, so that only its
+//!   sender has a copy. What would disturb their filling is *set aside*.
+//! - *in line*: new data that waits behind what is kept.
+//!
 //! Needs to see both directions. Past a flow's cap, or when the memory of all flows is used up,
 //! it falls back to the one packet of the smart link layer until that has been recovered from.
 
@@ -95,7 +107,8 @@ pub(super) struct Hold {
     scope: Scope,
     sleepers: Sleepers,
     stand_in: StandIn,
-    /// The near host is not nudged while the link is down, and first answers do not wait for each other.
+    /// Spare the near host extra acknowledgements, and hand it each of the far host's: no [nudge](nudge) while the link is
+    /// down, and no answer is [gathered](gathered).
     is_quiet: bool,
 }
 
@@ -142,7 +155,7 @@ impl PathMechanism for Hold {
         } else if let Kept::Window(window) = &mut self.kept {
             window.lose_dropped(packet);
         }
-        // Told only when the link is back already: what was kept is not to wait for the next time.
+        // A late drop: the link tells of it only after its return, so nothing else would re-send the segment.
         if cx.link.state == LinkState::Up && self.stage.episode().is_none() {
             self.begin_episode(cx);
         }
@@ -154,7 +167,7 @@ impl PathMechanism for Hold {
             LinkState::Up => {
                 self.nudge.stop();
                 self.begin_episode(cx);
-                self.sleepers.begin(cx, !self.kept.has_nothing_fresh());
+                self.sleepers.begin(cx, !self.kept.has_nothing_acceptable());
             }
         }
     }
@@ -168,18 +181,18 @@ impl PathMechanism for Hold {
         if let Some(watch) = self.stand_in.takes_over(cx.now, self.kept.end()) {
             cx.counters.kicks_repeated += 1;
             match watch {
-                Watch::Standstill => self.fill_in_for_sender(),
-                Watch::ShownHole => self.fill_holes_for_sender(),
+                Watch::NoTraffic => self.fill_oldest_hole(),
+                Watch::ShownHole => self.fill_shown_holes(),
             }
         }
         let Some(episode) = self.stage.episode_mut() else {
             return;
         };
-        let aside_is_over = episode.aside_is_over(cx.now);
+        let aside_is_over = episode.end_aside_if_due(cx.now);
         if aside_is_over {
             self.kept.forget_gap();
         }
-        if episode.doubt_is_over(cx.now) | aside_is_over {
+        if episode.end_doubt_if_due(cx.now) | aside_is_over {
             self.kept.lose_transmitted(episode.target(), self.scope);
         }
         if episode.kick_is_due(cx.now) {
@@ -241,7 +254,7 @@ impl PathMechanism for Hold {
 
     fn may_rest(&self, now: Instant, flow: &TcpFlow) -> bool {
         let may_be_lost = now.since(self.newest_ack.passed_at) < flow.rtt.patience();
-        self.kept.has_nothing_fresh()
+        self.kept.has_nothing_acceptable()
             && self.stage.episode().is_none()
             && !self.sleepers.are_watched()
             && !self.newest_ack.owed
@@ -331,14 +344,14 @@ impl Hold {
         Verdict::Pass
     }
 
-    /// The oldest segment is lost, and goes out again in its turn.
-    fn fill_in_for_sender(&mut self) {
+    /// Marks the oldest segment as lost, even if it is stale: it goes out again in its turn.
+    fn fill_oldest_hole(&mut self) {
         self.kept.lose_oldest_even_stale();
         self.stage.wait_in_line();
     }
 
-    /// What the far host shows to lack is lost, and goes out in its turn.
-    fn fill_holes_for_sender(&mut self) {
+    /// Marks what the far host shows to lack as lost: it goes out in its turn.
+    fn fill_shown_holes(&mut self) {
         self.kept.lose_holes();
         self.stage.wait_in_line();
     }
@@ -354,25 +367,25 @@ impl Hold {
     ) {
         let end = tcp.seq + packet.sequence_len();
         let acked = cx.flow.near.acked;
-        let is_delivered = self.kept.hear(cx, tcp, self.near_clock);
+        let delivers = self.kept.hear(cx, tcp, self.near_clock);
         if tcp.has(TcpFlags::RST) {
             self.release(cx.budget);
             return;
         }
         // Where nothing is kept, whatever the far host sends shows that it is awake.
         let is_awake = observation.new_data || observation.repeated;
-        let moved = observation.newly_acked > 0 || (is_awake && self.kept.has_nothing_fresh());
+        let moved = observation.newly_acked > 0 || (is_awake && self.kept.has_nothing_acceptable());
         let is_up = cx.link.state == LinkState::Up;
         if is_up {
             self.note_progress(cx, tcp, end, observation);
             self.note_holes(cx, tcp, observation);
         }
         if self.stage.episode().is_none() {
-            if self.kept.has_nothing_fresh() {
+            if self.kept.has_nothing_acceptable() {
                 self.stage.leave_line();
             }
         } else if is_up {
-            self.hear_amid_episode(cx, tcp, observation, is_delivered);
+            self.hear_amid_episode(cx, tcp, observation, delivers);
             if let Some(episode) = self.stage.episode_mut().filter(|_| moved) {
                 episode.moved(cx.now, cx.flow.rtt.patience());
             }
@@ -380,7 +393,9 @@ impl Hold {
         }
     }
 
-    /// A segment from the far host, after the return: what it lacks goes out, and what it has does not.
+    /// Hears a segment from the far host after the return: what it lacks goes out, and what it has does not.
+    ///
+    /// `delivers` says whether the link has delivered something that the gateway has not re-sent.
     fn hear_amid_episode(
         &mut self,
         cx: &mut Context<'_>,
@@ -406,8 +421,8 @@ impl Hold {
         let patience = cx.flow.rtt.patience();
         let answer = Answer {
             is_first: tcp.has(TcpFlags::ACK)
-                && episode.heard_acknowledgement(cx.now, patience, repeats, tcp),
-            fills_hole: observation.newly_acked > 0 && episode.hole_is_filled(),
+                && episode.hear_acknowledgement(cx.now, patience, repeats, tcp),
+            fills_hole: observation.newly_acked > 0 && episode.take_aside(),
             delivers,
             repeats,
         };
@@ -437,7 +452,7 @@ impl Hold {
         let round_trip = cx.flow.rtt.patience();
         self.stand_in.note_hole(cx.now, round_trip, hole);
         if observation.newly_acked > 0 && self.stand_in.hear_news(acked) {
-            self.fill_in_for_sender();
+            self.fill_oldest_hole();
         }
     }
 
@@ -446,7 +461,8 @@ impl Hold {
         let Some(episode) = self.stage.episode_mut() else {
             return;
         };
-        if self.newest_ack.copies_left == 0 && episode.is_over(acked, self.kept.has_nothing_fresh())
+        if self.newest_ack.copies_left == 0
+            && episode.is_over(acked, self.kept.has_nothing_acceptable())
         {
             self.kept.forget_gap();
             // What is still lost came later, and only waits in line.
@@ -473,7 +489,7 @@ impl Hold {
         if let Some((at, by)) = self.sleepers.hear_far(cx, has_data, is_acknowledged) {
             // The near host waits for the far host's data still.
             self.resume_timer.begin_certain(at, by);
-        } else if is_acknowledged || (is_next && self.kept.has_nothing_fresh()) {
+        } else if is_acknowledged || (is_next && self.kept.has_nothing_acceptable()) {
             self.resume_timer.end(cx);
         }
     }
@@ -509,7 +525,7 @@ impl Hold {
             // The far host has it; the sender has only not heard so yet.
             return Verdict::Pass;
         }
-        if observation.new_data && cx.link.state == LinkState::Up && self.signals_once(cx.flow) {
+        if observation.new_data && cx.link.state == LinkState::Up && self.drops_as_signal(cx.flow) {
             return Verdict::Taken(TakeReason::FullQueue);
         }
         let (verdict, fate) = match self.waits_behind_gap(cx, packet, observation) {
@@ -553,11 +569,11 @@ impl Hold {
         waits
     }
 
-    /// Whether the sender hears by one loss, and now, that the link's queue is full already.
-    fn signals_once(&mut self, flow: &TcpFlow) -> bool {
+    /// Whether this segment is dropped, by which the sender hears that the link's queue is full.
+    fn drops_as_signal(&mut self, flow: &TcpFlow) -> bool {
         let outstanding = flow.near.next.distance_from(flow.near.acked).unsigned_abs();
         let is_bulk = u64::from(outstanding) > INITIAL_BURST;
-        is_bulk && self.stage.episode_mut().is_some_and(Episode::signals_once)
+        is_bulk && self.stage.episode_mut().is_some_and(Episode::take_signal)
     }
 
     /// Little of what is older goes before what the far host lacks next.
@@ -609,7 +625,7 @@ impl Hold {
     ///
     /// After the last kick in vain what is lost stays where it is, until its sender or the far host shows up.
     fn next(&self) -> Option<Next> {
-        let has_kept = match (&self.stage, &self.kept) {
+        let has_lost = match (&self.stage, &self.kept) {
             (Stage::Recovering { .. }, kept) => kept.has_lost(),
             (Stage::InLine, Kept::Window(window)) => window.has_lost(),
             _ => false,
@@ -618,10 +634,10 @@ impl Hold {
             Some(Next::Nudge)
         } else if self.stage.episode().is_some() && self.newest_ack.copies_left > 0 {
             Some(Next::NewestAck)
-        } else if self.sleepers.is_due() && (self.sleepers.goes_first() || !has_kept) {
+        } else if self.sleepers.is_due() && (self.sleepers.goes_first() || !has_lost) {
             Some(Next::Sleeper)
         } else {
-            has_kept.then_some(Next::Kept)
+            has_lost.then_some(Next::Kept)
         }
     }
 
@@ -687,7 +703,7 @@ impl Hold {
     }
 
     fn begin_episode(&mut self, cx: &mut Context<'_>) {
-        let was_away = self.stage.come_back();
+        let was_certain = self.stage.come_back();
         let has_timestamps = self.near_clock.is_some();
         if cx.sack != Some(false) && cx.rules.has(HoldRule::FillShownHoles) {
             self.stand_in
@@ -695,7 +711,7 @@ impl Hold {
         } else if cx.sack == Some(false) && cx.rules.has(HoldRule::FillForSender) {
             let is_watched = self
                 .stand_in
-                .begin(cx.now, Watch::Standstill, has_timestamps);
+                .begin(cx.now, Watch::NoTraffic, has_timestamps);
             self.kept.keep_stale(is_watched, cx);
         }
         let has_waited = self.has_kept();
@@ -711,14 +727,14 @@ impl Hold {
             self.newest_ack.withhold();
         }
         let owes_ack = self.owes_acknowledgement() && cx.rules.has(HoldRule::NewestAck);
-        if !owes_ack && self.kept.has_nothing_fresh() {
+        if !owes_ack && self.kept.has_nothing_acceptable() {
             return self.resume_timer.forget_unless(has_waited);
         }
         self.resume_timer.begin(cx.now, cx.link.by);
         if owes_ack {
             self.newest_ack.copies_left = 1;
         }
-        let was_silent = !was_away && cx.link.by == Indicator::FirstPacket;
+        let was_silent = !was_certain && cx.link.by == Indicator::FirstPacket;
         let target = match &mut self.kept {
             Kept::Window(window) => {
                 match self.scope {
@@ -776,7 +792,7 @@ impl Hold {
         let Some(episode) = self.stage.episode_mut() else {
             return;
         };
-        let has_data = !self.kept.has_nothing_fresh();
+        let has_data = !self.kept.has_nothing_acceptable();
         if !has_data && self.newest_ack.copies_left > 0 {
             // It has not gone out yet: others go before it.
             episode.postpone_kick();
@@ -810,7 +826,7 @@ struct Answer {
     is_first: bool,
     /// It fills the hole for which something was set aside.
     fills_hole: bool,
-    /// It brings news of something that the gateway has not re-sent.
+    /// The link has delivered something that the gateway has not re-sent.
     delivers: bool,
     /// It repeats the last acknowledgement.
     repeats: bool,

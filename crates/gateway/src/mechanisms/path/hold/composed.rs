@@ -16,7 +16,7 @@ impl Hold {
 
     /// Whether data is kept.
     pub(in crate::mechanisms::path) fn has_kept(&self) -> bool {
-        !self.kept.has_nothing_fresh()
+        !self.kept.has_nothing_acceptable()
     }
 
     /// Whether the link may have dropped the newest acknowledgement.

@@ -28,7 +28,7 @@ pub(super) struct Episode {
     has_sent_more: bool,
     doubt: Doubt,
     signal: Signal,
-    /// Until then, what was set aside waits for the hole to be filled; `None` if nothing was.
+    /// Until then, what was set aside waits for a hole or a gap to be filled; `None` if nothing was.
     aside_until: Option<Instant>,
     /// Whether the link was down for certain. If it was only silent, what it had been given may
     /// still be on its way, and acknowledgements that go on are its answers.
@@ -75,7 +75,7 @@ impl Doubt {
 pub(super) enum Kick {
     /// Kick again.
     Again,
-    /// Nobody owes an answer.
+    /// Nobody is to answer: the episode ends.
     GiveUp,
 }
 
@@ -163,7 +163,7 @@ impl Episode {
     /// The far host's first acknowledgement after link-up ends the doubt of what had arrived; returns
     /// whether this is it. After mere silence only one that `repeats` the last does, or one that says
     /// that what was sent first has come a second time (RFC 2883, section 4).
-    pub(super) fn heard_acknowledgement(
+    pub(super) fn hear_acknowledgement(
         &mut self,
         now: Instant,
         patience: Duration,
@@ -198,8 +198,8 @@ impl Episode {
         }
     }
 
-    /// Whether the sender is told so now.
-    pub(super) fn signals_once(&mut self) -> bool {
+    /// Takes the signal that is due to the sender. Returns whether one was.
+    pub(super) fn take_signal(&mut self) -> bool {
         let is_due = self.signal == Signal::Due;
         if is_due {
             self.signal = Signal::Given;
@@ -212,18 +212,18 @@ impl Episode {
         matches!(self.doubt, Doubt::Answered { .. })
     }
 
-    /// Some of what is kept was set aside, for the far host's sake: for `patience` at most.
+    /// Some of what is kept was set aside: for `patience` at most.
     pub(super) fn set_aside(&mut self, now: Instant, patience: Duration) {
         self.aside_until = Some(now + patience.max(SHORTEST_PAUSE));
     }
 
-    /// The far host has moved. Returns whether something was set aside until then.
-    pub(super) fn hole_is_filled(&mut self) -> bool {
+    /// The far host has moved, so that nothing is set aside any more. Returns whether something was.
+    pub(super) fn take_aside(&mut self) -> bool {
         self.aside_until.take().is_some()
     }
 
-    /// Whether it has been long enough for what was set aside, just now.
-    pub(super) fn aside_is_over(&mut self, now: Instant) -> bool {
+    /// Ends the time of what was set aside, if that is over by `now`. Returns whether it has just ended.
+    pub(super) fn end_aside_if_due(&mut self, now: Instant) -> bool {
         self.aside_until.take_if(|until| *until <= now).is_some()
     }
 
@@ -235,8 +235,10 @@ impl Episode {
         })
     }
 
-    /// Whether the time of doubt has just run out. What then goes out has its own time to work.
-    pub(super) fn doubt_is_over(&mut self, now: Instant) -> bool {
+    /// Ends the doubt if its time is over by `now`. Returns whether it has just ended.
+    ///
+    /// What then goes out has its own time to work: the next kick is later.
+    pub(super) fn end_doubt_if_due(&mut self, now: Instant) -> bool {
         let is_over = self.doubt.until().is_some_and(|until| until <= now);
         if is_over {
             self.end_doubt();
@@ -285,7 +287,7 @@ impl Episode {
         }
     }
 
-    /// It [is over](Self::is_over) but for what came later and waits in line.
+    /// Notes that it [is over](Self::is_over) but for what came later and waits in line.
     pub(super) const fn note_delivered(&mut self) {
         self.is_delivered = true;
     }

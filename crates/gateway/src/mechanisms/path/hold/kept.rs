@@ -40,10 +40,10 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Whether nothing is kept that would go out by itself: all of it is too old for the far host to take.
-    pub(super) fn has_nothing_fresh(&self) -> bool {
+    /// Whether nothing is kept whose timestamp the far host would accept: nothing goes out by itself.
+    pub(super) fn has_nothing_acceptable(&self) -> bool {
         match self {
-            Self::Window(window) => window.has_nothing_fresh(),
+            Self::Window(window) => window.has_nothing_acceptable(),
             Self::One { packet, .. } => packet.packet().is_none(),
         }
     }
@@ -135,7 +135,7 @@ impl Kept {
     pub(super) fn has_no_copy_of(&self, acked: SeqNumber) -> bool {
         match self {
             Self::Window(window) => {
-                let front = window.fresh_front();
+                let front = window.acceptable_front();
                 front.is_none_or(|front| front.seq.after(acked))
             }
             Self::One { .. } => false,
@@ -169,8 +169,9 @@ impl Kept {
         }
     }
 
-    /// The receiving application waits for the segment that the far host lacks next, and not for what would only go before it for its older timestamp. Returns whether such was set
-    /// aside.
+    /// Sets segments with older timestamps aside, so that few go before the one that the far host lacks next.
+    ///
+    /// The receiving application waits for that one. Returns whether some were set aside.
     pub(super) fn give_way(&mut self, near_clock: Option<Stamp>, cx: &Context<'_>) -> bool {
         match (self, near_clock) {
             (Self::Window(window), Some(near_clock)) => {
@@ -180,8 +181,8 @@ impl Kept {
         }
     }
 
-    /// The far host says what has arrived, echoing what the near host has sent. Returns whether that is news of
-    /// something that was merely transmitted.
+    /// The far host says what has arrived, echoing what the near host has sent. Returns whether the link has
+    /// delivered some of it that the gateway has not re-sent.
     pub(super) fn hear(
         &mut self,
         cx: &mut Context<'_>,
@@ -191,13 +192,13 @@ impl Kept {
         let acked = cx.flow.near.acked;
         match self {
             Self::Window(window) => {
-                let is_delivered = window.acknowledge(acked, cx.budget);
+                let delivers = window.acknowledge(acked, cx.budget);
                 let echo = near_clock.and_then(|clock| clock.echoed_by(tcp));
                 if let Some(echo) = echo.filter(|_| cx.rules.has(HoldRule::GiveUpStale)) {
                     window.hear_echo(echo, cx);
                 }
                 *cx.arrived += window.selectively_acknowledge(&tcp.options.sack);
-                is_delivered
+                delivers
             }
             Self::One {
                 packet,

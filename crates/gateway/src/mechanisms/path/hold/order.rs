@@ -12,36 +12,36 @@ use super::segment::Segment;
 /// reordering (RFC 9002, section 6.1.1).
 const THRESHOLD: u64 = 3;
 
-/// The order of a flow's transmissions, each of which has a turn of its own; zero is none.
+/// Numbers a flow's transmissions in their order, from one; zero stands for none.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     last: u64,
-    /// The latest turn that has arrived.
+    /// The latest transmission that has arrived.
     arrived: u64,
 }
 
 impl Order {
-    /// The turn of what goes out now.
-    pub(super) const fn take_turn(&mut self) -> u64 {
+    /// The number of what goes out now.
+    pub(super) const fn next_transmission(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// What went out at `turn` has arrived.
-    pub(super) fn note_arrival(&mut self, turn: u64) {
-        self.arrived = self.arrived.max(turn);
+    /// Notes that `transmission` has arrived.
+    pub(super) fn note_arrival(&mut self, transmission: u64) {
+        self.arrived = self.arrived.max(transmission);
     }
 
     /// The far host has acknowledged `segment` with all before it: if that went out twice, the first
     /// copy may have come before the link went down.
     pub(super) fn note_acknowledgement(&mut self, segment: &Segment) {
         if !segment.went_again {
-            self.note_arrival(segment.turn);
+            self.note_arrival(segment.transmission);
         }
     }
 
-    /// Whether later transmissions have arrived so that one of `turn` would have, too.
-    pub(super) const fn has_overtaken(&self, turn: u64) -> bool {
-        self.arrived >= turn + THRESHOLD
+    /// Whether so many later transmissions have arrived that this one was lost.
+    pub(super) const fn has_overtaken(&self, transmission: u64) -> bool {
+        self.arrived >= transmission + THRESHOLD
     }
 }

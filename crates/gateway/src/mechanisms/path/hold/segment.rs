@@ -30,8 +30,8 @@ pub(super) struct Segment {
     pub(super) seq: SeqNumber,
     pub(super) end: SeqNumber,
     pub(super) fate: Fate,
-    /// When it went out last, as [`Order`](super::order::Order) counts.
-    pub(super) turn: u64,
+    /// Its last transmission, as [`Order`](super::order::Order) numbers them.
+    pub(super) transmission: u64,
     /// It went out more than once: which of its copies an acknowledgement answers is not known.
     pub(super) went_again: bool,
     pub(super) sacked: bool,
@@ -76,10 +76,10 @@ impl Segment {
         self.first.tcp().is_some_and(|tcp| tcp.has(TcpFlags::FIN))
     }
 
-    /// It goes out at `turn`.
-    pub(super) const fn go(&mut self, turn: u64) {
-        self.went_again |= self.turn != 0;
-        self.turn = turn;
+    /// Notes that it goes out as `transmission`.
+    pub(super) const fn go(&mut self, transmission: u64) {
+        self.went_again |= self.transmission != 0;
+        self.transmission = transmission;
     }
 
     pub(super) const fn is_lost(&self) -> bool {

@@ -2,12 +2,12 @@
 //!
 //! | stage | what crosses towards the link | it ends with |
 //! |---|---|---|
-//! | `Passing` | passes, and a copy is kept | the link's going; new data that waits for the first answers; acknowledgements that stand still or show a hole; a late drop |
+//! | `Passing` | passes, and a copy is kept | the link's going; new data that waits for the first answers; a hole that `hold` fills for the sender; a late drop |
 //! | `InLine` | waits its turn where anything waits before it, or is a repetition that is not needed | the acknowledgement of all that is kept; a late drop; the link's going; the connection's end |
 //! | `Down` | is taken and kept; passes if it is acknowledged already, or a cap is reached | the link's return |
-//! | `Recovering` | waits behind what is kept, or is a repetition that is not needed | the acknowledgement of all that was kept at the return, and of what came to wait meanwhile; where no data is kept, the last kick in vain; the link's going; the connection's end |
+//! | `Recovering` | waits its turn where anything waits before it, or is a repetition that is not needed | the acknowledgement of all that was kept at the return, once what came to wait meanwhile has gone out; where no data is kept, the last kick in vain; the link's going; the connection's end |
 //!
-//! `docs/hold.md` has the drawing.
+//! A late drop is one of which the link tells only after its return. `docs/hold.md` has the drawing.
 
 use super::episode::Episode;
 use alloc::boxed::Box;
@@ -76,7 +76,7 @@ impl Stage {
         }
     }
 
-    /// Nothing is kept of the connection: there is no line for it, unless an episode goes on.
+    /// Nothing acceptable is kept: nobody waits in line any more, unless an episode goes on.
     pub(super) fn leave_line(&mut self) {
         if matches!(self, Self::InLine) {
             *self = Self::Passing;

@@ -34,12 +34,12 @@ const AFTERMATH: u32 = 4;
 /// However long the outage was, this is over by then.
 const LONGEST_AFTERMATH: Duration = Duration::from_secs(120);
 
-/// By what a sender shows that it cannot fill a hole.
+/// The sign by which a sender shows that it cannot fill a hole.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Watch {
-    /// Nothing crosses: the sender has no SACK.
+    /// Nothing crosses in either direction: the sender has no SACK.
     #[default]
-    Standstill,
+    NoTraffic,
     /// The far host shows the hole, and the sender repeats nothing.
     ShownHole,
 }
@@ -54,9 +54,9 @@ pub(super) struct StandIn {
     watch: Watch,
     /// What the far host shows to lack.
     hole: Option<SeqNumber>,
-    /// The connection stands still if nothing crosses until then; `None` if nothing is outstanding.
+    /// The gateway takes over then, unless the sign ends before; `None` if nothing is outstanding, or no hole shown.
     still_at: Option<Instant>,
-    /// How long it may.
+    /// How long the sign lasts before that.
     pause: Duration,
     /// Holes that begin before it are filled.
     fills_until: Option<SeqNumber>,
@@ -106,7 +106,7 @@ impl StandIn {
         round_trip: Duration,
         hole: Option<SeqNumber>,
     ) {
-        if self.watch == Watch::Standstill {
+        if self.watch == Watch::NoTraffic {
             return;
         }
         self.until.take_if(|until| *until <= now);
@@ -126,28 +126,29 @@ impl StandIn {
         }
     }
 
-    /// The far host has acknowledged everything before `acked`, and that is news. Returns whether it lacks what
-    /// follows, and nobody else sends that.
+    /// The far host has newly acknowledged everything before `acked`. Returns whether the gateway fills the hole
+    /// that begins there.
     pub(super) fn hear_news(&mut self, acked: SeqNumber) -> bool {
         self.fills_until.take_if(|end| end.at_or_before(acked));
         self.fills_until.is_some()
     }
 
-    /// Whether it is time to send for the sender, and by what that has shown. Where the connection stands
-    /// still, what is lost of all before `end` is filled from now on. Where the time for this is over, it is told once more,
-    /// for the last time.
+    /// Takes over from the sender if that is due by `now`. Returns the sign by which it is due.
+    ///
+    /// With [`Watch::NoTraffic`] each hole before `end` is filled from now on. If the time after the outage in which
+    /// this may be done is over, this is the last time.
     pub(super) fn takes_over(&mut self, now: Instant, end: Option<SeqNumber>) -> Option<Watch> {
         self.still_at.take_if(|at| *at <= now)?;
         self.until.take_if(|until| *until <= now);
         if self.until.is_some() {
-            self.fills_until = end.filter(|_| self.watch == Watch::Standstill);
+            self.fills_until = end.filter(|_| self.watch == Watch::NoTraffic);
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);
             self.still_at = Some(now + self.pause);
         }
         Some(self.watch)
     }
 
-    /// When the connection stands still.
+    /// When [`Self::takes_over`] is due.
     pub(super) const fn deadline(&self) -> Option<Instant> {
         self.still_at
     }

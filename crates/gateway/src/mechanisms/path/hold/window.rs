@@ -55,8 +55,8 @@ pub(super) struct Window {
 pub(super) struct Full;
 
 impl Window {
-    /// Whether the far host would reject all that is kept, or nothing is.
-    pub(super) fn has_nothing_fresh(&self) -> bool {
+    /// Whether nothing is kept whose timestamp the far host would accept.
+    pub(super) fn has_nothing_acceptable(&self) -> bool {
         let newest = self.segments.back();
         newest.is_none_or(|newest| self.keeps_stale && self.is_stale(newest))
     }
@@ -145,14 +145,14 @@ impl Window {
         if self.charged + charge > cx.limits.held_per_flow.0 || !cx.budget.take(charge) {
             return self.repeat_in_place(seq, end, packet, fate);
         }
-        let turn = self.turn(fate);
+        let transmission = self.number(fate);
         self.charged += charge;
         self.longest = self.longest.max(packet.sequence_len());
         match self.place(seq) {
             Ok(place) => {
                 self.repeat(place, end, packet, fate, cx.budget);
-                if let Some(turn) = turn {
-                    self.segments[place].go(turn);
+                if let Some(transmission) = transmission {
+                    self.segments[place].go(transmission);
                 }
             }
             Err(place) => {
@@ -164,7 +164,7 @@ impl Window {
                     seq,
                     end,
                     fate,
-                    turn: turn.unwrap_or_default(),
+                    transmission: transmission.unwrap_or_default(),
                     went_again: false,
                     sacked: false,
                     first,
@@ -195,9 +195,9 @@ impl Window {
         self.seen_until = Some(seen.max(end));
     }
 
-    /// The turn of a segment that passes; `None` if it does not go out now.
-    fn turn(&mut self, fate: Fate) -> Option<u64> {
-        (fate == Fate::Transmitted).then(|| self.order.take_turn())
+    /// The number of a transmission that passes; `None` if the segment does not go out now.
+    fn number(&mut self, fate: Fate) -> Option<u64> {
+        (fate == Fate::Transmitted).then(|| self.order.next_transmission())
     }
 
     /// A segment that begins where the one at `place` does; it is charged for already.
@@ -265,17 +265,17 @@ impl Window {
         Ok(())
     }
 
-    /// Everything before `ack` has arrived. Returns whether that is news of something that the gateway has
-    /// not sent itself.
+    /// Everything before `ack` has arrived. Returns whether the link has delivered some of it that the gateway
+    /// has not re-sent.
     pub(super) fn acknowledge(&mut self, ack: SeqNumber, budget: &mut Budget) -> bool {
-        let mut is_delivered = false;
+        let mut delivers = false;
         while self
             .segments
             .front()
             .is_some_and(|segment| segment.end.at_or_before(ack))
         {
             if let Some(segment) = self.segments.pop_front() {
-                is_delivered |= segment.fate == Fate::Transmitted;
+                delivers |= segment.fate == Fate::Transmitted;
                 self.order.note_acknowledgement(&segment);
                 self.forget(&segment, budget);
                 self.front_twice = false;
@@ -288,7 +288,7 @@ impl Window {
             if segment.end.at_or_before(ack)
                 && let Some(segment) = self.segments.remove(place)
             {
-                is_delivered |= segment.fate == Fate::Transmitted;
+                delivers |= segment.fate == Fate::Transmitted;
                 self.order.note_acknowledgement(&segment);
                 self.forget(&segment, budget);
             } else {
@@ -303,7 +303,7 @@ impl Window {
         }
         self.unseen.take_if(|from| ack.at_or_after(*from));
         self.shrink();
-        is_delivered
+        delivers
     }
 
     /// Memory that a burst has taken is not kept for good.
@@ -379,8 +379,8 @@ impl Window {
             .is_some_and(|oldest| stamp.is_before(oldest))
     }
 
-    /// Where the oldest segment is whose freshest copy the far host would not reject as too old.
-    fn fresh_place(&self) -> Option<usize> {
+    /// The place of the oldest segment whose freshest copy the far host would accept.
+    fn acceptable_place(&self) -> Option<usize> {
         if !self.keeps_stale {
             return (!self.segments.is_empty()).then_some(0);
         }
@@ -388,9 +388,9 @@ impl Window {
         segments.position(|segment| !self.is_stale(segment))
     }
 
-    /// The oldest segment whose freshest copy the far host would not reject as too old.
-    pub(super) fn fresh_front(&self) -> Option<&Segment> {
-        self.segments.get(self.fresh_place()?)
+    /// The oldest segment whose freshest copy the far host would accept.
+    pub(super) fn acceptable_front(&self) -> Option<&Segment> {
+        self.segments.get(self.acceptable_place()?)
     }
 
     /// The oldest segment is lost, also if its copies are too old.
@@ -482,7 +482,7 @@ impl Window {
     /// The far host lacks the oldest segment, at `wanted`, and rejects the copy of it that was re-sent: a
     /// fresher one goes out.
     pub(super) fn lose_rejected(&mut self, wanted: SeqNumber) {
-        let place = self.fresh_place();
+        let place = self.acceptable_place();
         let front = place.and_then(|place| Some((place, self.segments.get(place)?)));
         let (Some((place, front)), Some(taken_from)) = (front, self.taken_from) else {
             return;
@@ -507,7 +507,7 @@ impl Window {
         retention: Retention,
     ) -> bool {
         let is_last = self.segments.len() == 1;
-        let front = self.fresh_front();
+        let front = self.acceptable_front();
         let front = front.filter(|front| front.seq.at_or_before(wanted));
         if front.is_some_and(|front| !front.is_lost()) {
             // It has gone: the far host will say what it still takes.
@@ -544,7 +544,7 @@ impl Window {
                 self.lost -= usize::from(segment.is_lost());
                 if !segment.sacked {
                     news += segment.end.distance_from(segment.seq).unsigned_abs();
-                    self.order.note_arrival(segment.turn);
+                    self.order.note_arrival(segment.transmission);
                 }
                 segment.sacked = true;
             }
@@ -585,7 +585,7 @@ impl Window {
                 break;
             }
             let is_old = matches!(segment.fate, Fate::Resent(at, _) if at <= sent_by);
-            if is_old && !segment.sacked && self.order.has_overtaken(segment.turn) {
+            if is_old && !segment.sacked && self.order.has_overtaken(segment.transmission) {
                 self.set_fate(place, Fate::Lost);
             }
         }
@@ -648,7 +648,7 @@ impl Window {
 
     /// The oldest segment, if it was merely transmitted, has not arrived.
     pub(super) fn lose_front_if_transmitted(&mut self) {
-        if let Some(place) = self.fresh_place()
+        if let Some(place) = self.acceptable_place()
             && self.segments[place].fate == Fate::Transmitted
         {
             self.set_fate(place, Fate::Lost);
@@ -670,10 +670,10 @@ impl Window {
         }
     }
 
-    /// Marks the oldest segment that is [fresh](Self::fresh_front) as lost: the one that is worth sending even if
-    /// it has arrived.
+    /// Marks the oldest [acceptable](Self::acceptable_front) segment as lost: it is worth sending even if it has
+    /// arrived.
     pub(super) fn lose_front(&mut self) {
-        if let Some(place) = self.fresh_place() {
+        if let Some(place) = self.acceptable_place() {
             self.update(place, |oldest| {
                 oldest.sacked = false;
                 oldest.fate = Fate::Lost;
@@ -711,7 +711,7 @@ impl Window {
             stamp = Stamp::of(&packet);
         }
         let is_to_follow = place == 0 && core::mem::take(&mut self.front_twice);
-        self.segments[place].go(self.order.take_turn());
+        self.segments[place].go(self.order.next_transmission());
         if !is_to_follow {
             self.set_fate(place, Fate::Resent(cx.now, stamp));
         }
