@@ -21,7 +21,7 @@ pub enum Mechanism {
 pub struct HostConfig {
     /// What restarts a connection.
     pub mechanism: Mechanism,
-    /// Wake the peer of an asymmetric indicator ([`EndpointControl::wake_peer`]).
+    /// Wake the peer of an asymmetric indicator ([`wake_peer`](crate::control::EndpointControl::wake_peer)).
     pub wakes_peer: bool,
     /// Start a connection slowly on a new path even if it was away for less than its timeout.
     pub forces_slow_start: bool,

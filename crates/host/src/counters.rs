@@ -23,7 +23,7 @@ pub struct Counters {
     pub peers_silent: u64,
     /// Requests of peers for an immediate retransmission that were granted.
     pub requests: u64,
-    /// Further requests of the same connection within [`Limits::interval`], and those that found no room.
+    /// Further requests of the same connection within [`Limits::interval`](crate::Limits::interval), and those that found no room.
     pub requests_refused: u64,
     /// Connections frozen because their link was lost.
     pub frozen: u64,

@@ -111,6 +111,9 @@ fn processor(pair: &Pair) -> f64 {
     pair.with.cpu_us_per_packet / pair.without.cpu_us_per_packet
 }
 
+/// One of the pairs of a round.
+type PairOf = fn(&Sample) -> &Pair;
+
 fn agents(sample: &Sample) -> &Pair {
     &sample.agents
 }
@@ -142,11 +145,12 @@ fn table(runs: &Runs) -> Table {
             Shown::from(1.0),
             Shown::missing(),
         ]);
-        let rows: [(_, fn(&Sample) -> &Pair, _); 2] = [
-            ("at both hosts", agents, of(&|sample| sample.agents_s * 1e3)),
-            ("control: none", control, None),
-        ];
-        for (name, pair, agents_ms) in rows {
+        let agents_ms = of(&|sample| sample.agents_s * 1e3);
+        let pairs: [PairOf; 2] = [agents, control];
+        for (pair, (name, agents_ms)) in pairs
+            .into_iter()
+            .zip([("at both hosts", agents_ms), ("control: none", None)])
+        {
             table.push([
                 Shown::from(title(load)),
                 Shown::from(name),
