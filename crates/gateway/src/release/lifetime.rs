@@ -13,6 +13,8 @@ const QUIC_PORT: u16 = 443;
 /// The bit that QUIC sets in the first byte of each packet (RFC 9000, sections 17.2 and 17.3.1), but clears at random
 /// past the handshake where both hosts permit it (RFC 9287).
 const QUIC_FIXED_BIT: u8 = 0x40;
+/// No packet of QUIC past its handshake is shorter (RFC 9000, section 10.3).
+const QUIC_SHORTEST: usize = 21;
 /// The bit that QUIC sets in the first byte of a packet of the handshake (RFC 9000, section 17.2).
 const QUIC_LONG_BIT: u8 = 0x80;
 /// A packet of QUIC is no longer than this if all that it bears is an acknowledgement: the longest identifier (20 bytes),
@@ -125,7 +127,12 @@ fn is_quic(ports: [u16; 2], payload: &[u8]) -> bool {
     let has_fixed_bit = payload
         .first()
         .is_some_and(|byte| byte & QUIC_FIXED_BIT != 0);
-    ports.contains(&QUIC_PORT) && (has_fixed_bit || !is_long(payload) && !has_other_name(payload))
+    ports.contains(&QUIC_PORT) && (has_fixed_bit || may_have_cleared_bit(payload))
+}
+
+/// Whether it can be a packet of QUIC past its handshake whose fixed bit is cleared.
+fn may_have_cleared_bit(payload: &[u8]) -> bool {
+    payload.len() >= QUIC_SHORTEST && !is_long(payload) && !has_other_name(payload)
 }
 
 /// Whether it says itself what it is: something else than QUIC that uses its port.
