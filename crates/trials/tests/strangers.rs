@@ -179,6 +179,19 @@ fn quic_fills_the_link_in_the_five_seconds_after_20_s() {
     assert!(share > 0.85, "{share}");
 }
 
+/// The sender's newest probes, two at once, are younger than a second: with one of them lost and the other acknowledged,
+/// quinn would lower its slow-start threshold to two packets. It clears QUIC's fixed bit in half of them.
+#[test]
+fn quic_fills_the_link_after_an_outage_that_ends_just_after_a_probe() {
+    for (seed, down) in [(0, 2_013), (1, 2_390)] {
+        let place = place([true, false], down, 16_500, 20);
+        let until = place.down + place.outage + Duration::from_secs(5);
+        let (seen, ..) = quic_until(&place, seed, until);
+        let share = seen.five_seconds_bytes as f64 * 8.0 / 5.0 / 10_000_000.0;
+        assert!(share > 0.85, "{seed}: {share}");
+    }
+}
+
 /// The receiver sends a probe of its own within half a round trip of the link's return, and the probe wakes the sender
 /// first. With round trips as long as the outage, from what the gateway has kept, it repeated what is missing after
 /// 0.7 s; without a gateway after 0.1 s.

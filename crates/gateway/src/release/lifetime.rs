@@ -10,8 +10,11 @@ const DCCP: u8 = 33;
 const SCTP: u8 = 132;
 /// Where servers answer QUIC (RFC 9114, section 3.1).
 const QUIC_PORT: u16 = 443;
-/// The bit that QUIC sets in the first byte of each packet (RFC 9000, sections 17.2 and 17.3.1).
+/// The bit that QUIC sets in the first byte of each packet (RFC 9000, sections 17.2 and 17.3.1), but clears at random
+/// past the handshake where both hosts permit it (RFC 9287).
 const QUIC_FIXED_BIT: u8 = 0x40;
+/// No packet of QUIC past its handshake is shorter (RFC 9000, section 10.3).
+const QUIC_SHORTEST: usize = 21;
 /// The bit that QUIC sets in the first byte of a packet of the handshake (RFC 9000, section 17.2).
 const QUIC_LONG_BIT: u8 = 0x80;
 /// A packet of QUIC is no longer than this if all that it bears is an acknowledgement: the longest identifier (20 bytes),
@@ -32,6 +35,13 @@ const RTP_SHORTEST: usize = 12;
 /// Type and reserved bytes of a `WireGuard` transport data message, and its shortest length.
 const WIREGUARD_DATA: [u8; 4] = [4, 0, 0, 0];
 const WIREGUARD_SHORTEST: usize = 32;
+/// Types of messages of `WireGuard`, each with three reserved bytes behind it.
+const WIREGUARD_TYPES: core::ops::RangeInclusive<u8> = 1..=4;
+/// Types of records of DTLS, and the first byte of their version (RFC 6347, section 4.1).
+const DTLS_TYPES: core::ops::RangeInclusive<u8> = 20..=26;
+const DTLS_MAJOR: u8 = 0xfe;
+/// What is in each message of STUN behind its type and length (RFC 8489, section 5).
+const STUN_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 
 /// How long a packet is worth keeping.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -117,7 +127,22 @@ fn is_quic(ports: [u16; 2], payload: &[u8]) -> bool {
     let has_fixed_bit = payload
         .first()
         .is_some_and(|byte| byte & QUIC_FIXED_BIT != 0);
-    ports.contains(&QUIC_PORT) && has_fixed_bit
+    ports.contains(&QUIC_PORT) && (has_fixed_bit || may_have_cleared_bit(payload))
+}
+
+/// Whether it can be a packet of QUIC past its handshake whose fixed bit is cleared.
+fn may_have_cleared_bit(payload: &[u8]) -> bool {
+    payload.len() >= QUIC_SHORTEST && !is_long(payload) && !has_other_name(payload)
+}
+
+/// Whether it says itself what it is: something else than QUIC that uses its port.
+fn has_other_name(payload: &[u8]) -> bool {
+    match *payload {
+        [kind, 0, 0, 0, ..] if WIREGUARD_TYPES.contains(&kind) => true,
+        [kind, DTLS_MAJOR, ..] if DTLS_TYPES.contains(&kind) => true,
+        [_, _, _, _, a, b, c, d, ..] => [a, b, c, d] == STUN_COOKIE,
+        _ => false,
+    }
 }
 
 /// Whether it belongs to a connection of QUIC whose handshake is over. A handshake's packets need the ones before them.

@@ -250,6 +250,45 @@ fn what_a_sender_that_backs_off_has_sent_waits_where_it_does_no_harm() {
     assert_eq!(came.len(), 50 + 15);
 }
 
+/// QUIC clears its fixed bit at random (RFC 9287), so that half of a sender's probes have it. What else uses its port and
+/// says what it is waits no longer for that.
+#[test]
+fn quic_waits_with_its_fixed_bit_cleared_too() {
+    let after = |first_bytes: &[[u8; 2]], behind: [u8; 7]| {
+        let mut path = limited(Limits::default());
+        path.down();
+        let [source_port, destination_port] = QUIC.0;
+        let udp = UdpHeader {
+            source_port,
+            destination_port,
+        };
+        for (number, first) in (0..).zip(first_bytes.as_flattened()) {
+            let mut payload = vec![7; 200];
+            payload[0] = *first;
+            payload[1..8].copy_from_slice(&behind);
+            payload[199] = number;
+            path.near_sends(&Packet::udp_datagram(crate::path::ip(2, 1), udp, &payload));
+            // Two at once, then a pause.
+            path.after_ms(u64::from(number % 2) * 1_000);
+        }
+        path.up();
+        path.after_ms(100);
+        numbers(&mut path)
+    };
+    let ciphertext = [9, 140, 7, 201, 18, 88, 5];
+    let probes = [[0x41, 0x1f], [0x02, 0x14], [0x00, 0x5b]];
+    assert_eq!(after(&probes, ciphertext), [4, 5, 2, 3, 0, 1]);
+
+    let dtls = [0xfe, 0xfd, 0, 1, 0, 0, 0];
+    assert_eq!(after(&[[0x17, 0x17]; 3], dtls), []);
+    let stun = [1, 0, 20, 0x21, 0x12, 0xa4, 0x42];
+    assert_eq!(after(&[[0, 0]; 3], stun), []);
+    // In order, as everywhere.
+    assert_eq!(after(&[[4, 4]; 3], [0; 7]), Vec::from_iter(0..6));
+    let rtp = [96, 0, 1, 0, 0, 0, 7];
+    assert_eq!(after(&[[0x80, 0x80]; 3], rtp), []);
+}
+
 /// An acknowledgement of QUIC says what those before it said, and is a round trip as long as the outage to who hears it.
 #[test]
 fn of_quics_acknowledgements_the_newest_of_each_burst_wait() {

@@ -490,7 +490,7 @@ impl Path {
         let payload = vec![0; len as usize];
         let udp = UdpHeader {
             source_port: 9,
-            destination_port: 443,
+            destination_port: 9_999,
         };
         Packet::udp_datagram(self.ip(2, self.far), udp, &payload)
     }
