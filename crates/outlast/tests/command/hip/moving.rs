@@ -228,7 +228,7 @@ impl Moving {
         let after = clock::now() - works;
         let what = format!("move {number}, {kind:?} after {outage:?}: data after {after:?}");
         show(&what);
-        if !goes_on {
+        if !goes_on || after > ALWAYS {
             for log in ["mobile.toml.log", "fixed.toml.log", "server.toml.log"] {
                 let said = std::fs::read_to_string(self.place.path().join(log));
                 show(&format!("{log}: {said:?}"));
