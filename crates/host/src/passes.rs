@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::link::LinkId;
 
+/// The passes of late, and those that are due.
 #[derive(Debug, Default)]
 pub(crate) struct Passes {
     /// Links with a pass within the last interval, and whether another is due after it.

@@ -5,6 +5,7 @@ use crate::control::ConnectionId;
 use alloc::collections::{BTreeMap, BTreeSet};
 use outlast_base::time::{Duration, Instant};
 
+/// The requests that wait for a look at their connections, and those that were granted lately.
 #[derive(Debug)]
 pub(crate) struct Requests {
     /// Connections whose peers have asked, not looked at yet.

@@ -14,6 +14,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 /// And for each connection that a look goes through: looks leave most of the time to restarts.
 const LOOK_PAUSE_PER_CONNECTION: Duration = Duration::from_micros(15);
 
+/// What is to be restarted, and what is watched after that.
 #[derive(Debug)]
 pub(crate) struct Restarts {
     queue: VecDeque<Entry>,

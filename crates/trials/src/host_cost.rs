@@ -111,9 +111,6 @@ fn processor(pair: &Pair) -> f64 {
     pair.with.cpu_us_per_packet / pair.without.cpu_us_per_packet
 }
 
-/// One of the pairs of a round.
-type PairOf = fn(&Sample) -> &Pair;
-
 fn agents(sample: &Sample) -> &Pair {
     &sample.agents
 }
@@ -145,13 +142,8 @@ fn table(runs: &Runs) -> Table {
             Shown::from(1.0),
             Shown::missing(),
         ]);
-        let agents_ms = of(&|sample| sample.agents_s * 1e3);
-        let pairs: [PairOf; 2] = [agents, control];
-        for (pair, (name, agents_ms)) in pairs
-            .into_iter()
-            .zip([("at both hosts", agents_ms), ("control: none", None)])
-        {
-            table.push([
+        let row = |name: &'static str, pair: fn(&Sample) -> &Pair, agents_ms: Option<f64>| {
+            [
                 Shown::from(title(load)),
                 Shown::from(name),
                 Shown::from(of(&|sample| pair(sample).with.per_s)),
@@ -159,8 +151,11 @@ fn table(runs: &Runs) -> Table {
                 Shown::from(of(&|sample| pair(sample).with.cpu_us_per_packet)),
                 Shown::from(of(&|sample| processor(pair(sample)))),
                 Shown::from(agents_ms),
-            ]);
-        }
+            ]
+        };
+        let agents_ms = of(&|sample| sample.agents_s * 1e3);
+        table.push(row("at both hosts", agents, agents_ms));
+        table.push(row("control: none", control, None));
     }
     if let Some(costs) = LOADS.iter().find_map(|&load| costs(runs, load)) {
         table.note(format!(

@@ -368,7 +368,11 @@ fn compare(before: &str, now: &str) -> io::Result<bool> {
 }
 
 fn main() -> io::Result<ExitCode> {
-    let Some(path) = std::env::args().nth(1) else {
+    // An option is no table's name.
+    let path = std::env::args()
+        .nth(1)
+        .filter(|path| !path.starts_with('-'));
+    let Some(path) = path else {
         writeln!(io::stderr(), "usage: byte_equality TABLE")?;
         return Ok(ExitCode::from(2));
     };
