@@ -42,6 +42,7 @@ mod session;
 pub mod suite;
 mod update;
 mod volume;
+mod watch;
 
 pub use addresses::{AddressState, PeerAddress};
 pub use association::StateName;

@@ -14,13 +14,21 @@
 //! acknowledgements after it.
 //!
 //! The peer may have more than it could acknowledge, because the outage took its acknowledgements. Its first one
-//! afterwards names the oldest byte that it lacks. TCP takes its timeout for spurious then (RFC 5682): it sends a window
-//! of new data, and what is missing a round trip later, behind all of that. So the segment with that byte goes out
-//! before TCP has the acknowledgement.
+//! afterwards names the oldest byte that it lacks. A sender that has had a timeout takes it for spurious then (RFC 5682): it
+//! sends a window of new data, and what is missing a round trip later, behind all of that. So the segment with that byte goes
+//! out before TCP has the acknowledgement.
+//!
+//! A sender without a timeout finds out by selective acknowledgements what is lost (RACK, RFC 8985), and sends it at once. The
+//! same segment from below would be acknowledged before TCP's own, and told as a duplicate later: Linux would take its recovery for
+//! needless, and count nothing as lost any more until its next timeout, which may be as long as the outages before it.
 //!
 //! What a connection moves again with may be lost: others go on at the same moment, and fill the path's queue. Then its
 //! timer is as far backed off as before. So a connection of which nothing was acknowledged sends its last segment again
 //! after [`PAUSE`], and three more times, each time after twice as long.
+//!
+//! One that goes on may stop again, as its TCP has forgotten what is lost ([`Watch`]). Then its oldest segment is sent again from
+//! below. Where the peer answers, TCP is told that the path takes packets of two bytes less (RFC 8201), too: it sends everything
+//! again that is too long then.
 //!
 //! A segment from below, and one that has waited for a path, bears the timestamps that TCP would give it now
 //! ([`Recent::refresh`]). With the old ones a sender would hear an echo from before the outage: it would take its
@@ -35,7 +43,8 @@
 //! Other protocols are left alone: their packets must not come twice.
 
 use crate::association::Data;
-use crate::beet::Inner;
+use crate::beet::{HEADER_LEN as INNER_HEADER_LEN, Inner};
+use crate::watch::{Overdue, Watch};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -61,6 +70,9 @@ const OLD: Duration = Duration::from_secs(1);
 /// delivers the error.
 const ANSWER: Duration = Duration::from_millis(10);
 
+/// Linux's shortest retransmission timeout, less what its clock's ticks take.
+const LEAST_TIMEOUT: Duration = Duration::from_millis(180);
+
 /// How long what a connection moves again with may take until the peer's acknowledgement is there, before it is sent again
 /// from below; and how often it is.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -76,6 +88,13 @@ const DRIFT: u64 = 4_096;
 /// Errors about one segment. Each takes one back-off back, and those that are too many do nothing: a
 /// connection has no more back-offs than Linux repeats a segment (`tcp_retries2`).
 pub(crate) const ERRORS: usize = 15;
+
+/// By how much less the path is said to take: full segments are too long then, and few bytes are lost.
+const MTU_STEP: u32 = 2;
+/// No path of IPv6 takes less (RFC 8200, section 5).
+const LEAST_MTU: u32 = 1_280;
+/// The kernel goes by a path MTU for so long (RFC 8201, section 4).
+const MTU_LASTS: Duration = Duration::from_secs(600);
 
 /// Length of a TCP header without options.
 const HEADER_LEN: usize = 20;
@@ -103,7 +122,7 @@ pub(crate) struct Acknowledged {
 pub(crate) struct Heard {
     pub(crate) acknowledged: Option<Acknowledged>,
     /// The segment that the peer lacks, if it is to go out before TCP has the acknowledgement.
-    pub(crate) missing: Option<Data>,
+    pub(crate) missing: Option<Sent>,
 }
 
 /// A segment's fields that tell what it is for.
@@ -264,20 +283,22 @@ fn parse(segment: &[u8], [own, peer]: [Hit; 2]) -> Option<Packet> {
 pub(crate) enum Wake {
     /// An ICMP error for this host's TCP, to be delivered [`ERRORS`] times.
     Tell(Vec<u8>),
+    /// Another one, to be delivered once.
+    Shorten(Vec<u8>),
     /// A segment for the peer.
-    Repeat(Data),
+    Repeat(Sent),
 }
 
 /// A segment that went to the peer.
 #[derive(Debug)]
-struct Sent {
-    data: Data,
+pub(crate) struct Sent {
+    pub(crate) data: Data,
     /// Its first sequence number, and the one behind its last.
-    seq: SeqNumber,
-    end: SeqNumber,
-    at: Instant,
+    pub(crate) seq: SeqNumber,
+    pub(crate) end: SeqNumber,
+    pub(crate) at: Instant,
     /// Where it went from and to.
-    path: [IpAddr; 2],
+    pub(crate) path: [IpAddr; 2],
 }
 
 /// Segments with data that the peer is not known to have, by their sequence numbers.
@@ -349,6 +370,10 @@ struct Connection {
     earlier: Earlier,
     /// The path that works again, until the peer's first acknowledgement.
     resumes: Option<Working>,
+    /// When anything of it last came from the peer.
+    heard_at: Option<Instant>,
+    /// Whether TCP has had a timeout since the peer last acknowledged something new.
+    has_timed_out: bool,
     /// The last segment without data, if none with data came after it.
     acknowledgement: Option<Sent>,
     /// The oldest byte that the peer has not acknowledged.
@@ -363,6 +388,8 @@ struct Connection {
     told_at: Option<Instant>,
     /// When it sends its last segment once more, until the peer acknowledges something.
     again: Option<Again>,
+    /// Whether what the outage took is acknowledged, until all of it is.
+    watch: Option<Watch>,
 }
 
 /// The next repetition of a segment that may have been lost.
@@ -385,6 +412,61 @@ impl Connection {
         }
     }
 
+    /// Takes back what was to go again.
+    fn put_back(&mut self, sent: Sent) {
+        if sent.end == sent.seq {
+            self.acknowledgement.get_or_insert(sent);
+        } else if self.data.is_none() {
+            self.data = Some(sent);
+        } else {
+            self.earlier.insert(sent);
+        }
+    }
+
+    /// All segments with data that the peer is not known to have.
+    fn segments(&self) -> impl Iterator<Item = &Sent> {
+        self.earlier.segments.iter().chain(&self.data)
+    }
+
+    /// The one of them with the oldest byte.
+    fn oldest(&self) -> Option<&Sent> {
+        let of_earlier = self.earlier.segments.front();
+        match (of_earlier, &self.data) {
+            (Some(earlier), Some(data)) if data.seq.before(earlier.seq) => Some(data),
+            (earlier, data) => earlier.or(data.as_ref()),
+        }
+    }
+
+    fn take_oldest(&mut self) -> Option<Sent> {
+        let seq = self.oldest()?.seq;
+        let of_data = self.data.take_if(|sent| sent.seq == seq);
+        of_data.or_else(|| self.earlier.pop())
+    }
+
+    /// Looks from now on whether the peer acknowledges what was sent so far.
+    fn begin_watch(&mut self, now: Instant) {
+        let ends = self.segments().map(|sent| sent.end);
+        let until = ends.reduce(|one, other| one.max(other));
+        self.watch = until.map(|until| Watch::begin(now, until));
+    }
+
+    /// Whether it was made to move again, and has stopped.
+    fn overdue(&mut self, now: Instant) -> Option<Overdue> {
+        let sent_at = self.oldest()?.at;
+        self.watch.as_mut()?.overdue(now, sent_at)
+    }
+
+    /// Notes what TCP hands down: its oldest segment once more, where nothing was heard for a while, shows a timeout.
+    fn note_handed_down(&mut self, now: Instant, outline: &Outline) {
+        let is_oldest = self
+            .oldest()
+            .is_some_and(|oldest| oldest.seq == outline.seq);
+        let is_silent = |heard_at: Instant| now.since(heard_at) >= LEAST_TIMEOUT;
+        if outline.length > 0 && is_oldest && self.heard_at.is_none_or(is_silent) {
+            self.has_timed_out = true;
+        }
+    }
+
     /// Forgets what the peer has; when the newest of that went out.
     fn acknowledge(&mut self, ack: SeqNumber) -> Option<Instant> {
         let newest = self.earlier.acknowledge(ack);
@@ -398,26 +480,27 @@ impl Connection {
     }
 
     /// The segment with the oldest byte that the peer lacks, by its first acknowledgement since a path works again;
-    /// nothing if the segment has taken that path.
-    fn missing(&mut self, ack: SeqNumber) -> Option<Data> {
-        let working = self.resumes.take()?;
+    /// nothing if the segment has taken that path, or TCP has had no timeout.
+    fn missing(&mut self, ack: SeqNumber) -> Option<Sent> {
+        let working = self.resumes.take().filter(|_| self.has_timed_out)?;
         let is_it = |sent: &Sent| {
             let has = sent.seq.at_or_before(ack) && sent.end.after(ack);
             has && !working.has_carried(sent)
         };
         let last = self.data.take_if(|sent| is_it(sent));
-        let sent = last.or_else(|| {
+        last.or_else(|| {
             let is_older = |other: &Sent| other.end.at_or_before(ack);
             self.earlier.take(is_older, is_it)
-        });
-        sent.map(|sent| sent.data)
+        })
     }
 
     /// When it is to be looked at next.
     fn due(&self) -> Option<Instant> {
         let told = self.told_at.map(|told_at| told_at + ANSWER);
         let again = self.again.map(|again| again.at);
-        told.into_iter().chain(again).min()
+        let both = self.watch.zip(self.oldest());
+        let overdue = both.and_then(|(watch, oldest)| watch.due(oldest.at));
+        told.into_iter().chain(again).chain(overdue).min()
     }
 
     /// Whether its last segment is to be sent from below by now. Each answer is given once.
@@ -505,10 +588,40 @@ fn error(
     Some(error.ok()?.to_bytes().to_vec())
 }
 
+/// The ICMP error by which a sender's segments are too long.
+fn too_big(data: &Data, mtu: u32, hosts: [Hit; 2]) -> Option<Vec<u8>> {
+    let [_, peer] = hosts;
+    let router = peer.address().into();
+    let notice = IcmpNotice::TooBig { mtu };
+    let error = Packet::icmp_error(router, notice, &parse(&data.payload, hosts)?);
+    Some(error.ok()?.to_bytes().to_vec())
+}
+
+/// What the path to the peer takes, as this host's TCP was told, and when that was.
+#[derive(Debug, Default)]
+struct PathMtu(Option<(u32, Instant)>);
+
+impl PathMtu {
+    /// A smaller one, for which a connection's longest segment is too long; nothing if that is short anyway, or the path
+    /// as small as can be.
+    fn shorter(&mut self, now: Instant, connection: &Connection) -> Option<u32> {
+        let lengths = connection.segments().map(|sent| sent.data.payload.len());
+        let longest = (INNER_HEADER_LEN + lengths.max()?) as u32;
+        let known = self.0.filter(|(_, at)| now.since(*at) < MTU_LASTS);
+        let least = known.map_or(longest, |(mtu, _)| mtu.min(longest));
+        let mtu = least
+            .checked_sub(MTU_STEP)
+            .filter(|&mtu| mtu >= LEAST_MTU)?;
+        self.0 = Some((mtu, now));
+        Some(mtu)
+    }
+}
+
 /// The TCP connections with one peer, by this host's port and the peer's.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     connections: BTreeMap<Ports, Connection>,
+    path_mtu: PathMtu,
     /// When a sender that was told is to have sent something.
     pub(crate) deadline: Option<Instant>,
 }
@@ -559,6 +672,15 @@ impl Recent {
         }
     }
 
+    /// Takes a segment back that was to go again, and may not go now.
+    pub(crate) fn put_back(&mut self, sent: Sent) {
+        let outline = Outline::of(&sent.data.payload);
+        let connection = outline.and_then(|it| self.connections.get_mut(&it.ports));
+        if let Some(connection) = connection {
+            connection.put_back(sent);
+        }
+    }
+
     /// Gives a segment the timestamps that it would bear if TCP handed it down now, and had heard its peer just now:
     /// one that was handed down a while ago, or whose timestamp another one has overtaken.
     pub(crate) fn refresh(&self, now: Instant, data: Data, hosts: [Hit; 2]) -> Data {
@@ -578,6 +700,16 @@ impl Recent {
             payload: payload.unwrap_or(data.payload),
             handed_at: now,
             ..data
+        }
+    }
+
+    /// Notes what this host's TCP hands down, before it goes anywhere.
+    pub(crate) fn note_handed_down(&mut self, now: Instant, data: &Data) {
+        let outline = Outline::of(&data.payload).filter(|_| data.next == TCP);
+        if let Some(outline) = outline
+            && let Some(connection) = self.connections.get_mut(&outline.ports)
+        {
+            connection.note_handed_down(now, &outline);
         }
     }
 
@@ -607,15 +739,24 @@ impl Recent {
             connection.again = None;
         }
         let sent_at = connection.acknowledge(snd_una);
-        Heard {
-            missing: connection.missing(snd_una),
+        let missing = connection.missing(snd_una);
+        connection.has_timed_out &= !is_new;
+        connection.heard_at = Some(now);
+        connection
+            .watch
+            .take_if(|watch| !watch.hear(now, snd_una, is_new));
+        let due = connection.watch.and_then(|_| connection.due());
+        let heard = Heard {
+            missing,
             acknowledged: is_new.then(|| Acknowledged {
                 ports,
                 bytes: before.map_or(0, |it| snd_una.distance_from(it).unsigned_abs()),
                 is_all: connection.data.is_none() && !outline.is_duplicate,
                 sent_at,
             }),
-        }
+        };
+        self.deadline = self.deadline.into_iter().chain(due).min();
+        heard
     }
 
     /// The connections with data that the peer may lack.
@@ -639,7 +780,7 @@ impl Recent {
             let sent = &mut connection.acknowledgement;
             sent.take_if(|sent| !working.has_carried(sent))
         });
-        wakes.extend(acknowledgements.map(|sent| Wake::Repeat(sent.data)));
+        wakes.extend(acknowledgements.map(Wake::Repeat));
         wakes
     }
 
@@ -653,6 +794,7 @@ impl Recent {
         let mut wakes = Vec::new();
         for connection in self.connections.values_mut() {
             connection.resumes = Some(working);
+            connection.begin_watch(now);
             let is_told = connection.told_at.is_some();
             let waits = |sent: &mut Sent| !is_told && !working.has_carried(sent);
             let Some(sent) = connection.data.take_if(waits) else {
@@ -669,21 +811,32 @@ impl Recent {
                     let due = now + ANSWER;
                     self.deadline = Some(self.deadline.map_or(due, |other| other.min(due)));
                 }
-                None => wakes.push(Wake::Repeat(sent.data)),
+                None => wakes.push(Wake::Repeat(sent)),
             }
         }
         wakes
     }
 
-    /// What has those connections move again that have sent nothing since they were told, and those of which nothing
-    /// was acknowledged since.
-    pub(crate) fn wake_silent(&mut self, now: Instant) -> Vec<Wake> {
+    /// What has those connections move again that have sent nothing since they were told, those of which nothing
+    /// was acknowledged since, and those that have stopped again.
+    pub(crate) fn wake_silent(&mut self, now: Instant, hosts: [Hit; 2]) -> Vec<Wake> {
         let mut wakes = Vec::new();
         self.deadline = None;
         for connection in self.connections.values_mut() {
             let repeats = connection.is_due(now);
             let data = connection.data.take_if(|_| repeats);
-            wakes.extend(data.map(|sent| Wake::Repeat(sent.data)));
+            wakes.extend(data.map(Wake::Repeat));
+            if let Some(overdue) = connection.overdue(now) {
+                let mtu = match overdue {
+                    Overdue::Silent => None,
+                    Overdue::Forgotten => self.path_mtu.shorter(now, connection),
+                };
+                let oldest = connection.take_oldest();
+                let error = mtu.zip(oldest.as_ref());
+                let error = error.and_then(|(mtu, sent)| too_big(&sent.data, mtu, hosts));
+                wakes.extend(error.map(Wake::Shorten));
+                wakes.extend(oldest.map(Wake::Repeat));
+            }
             let due = connection.due();
             self.deadline = self.deadline.into_iter().chain(due).min();
         }

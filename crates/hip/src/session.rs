@@ -10,7 +10,7 @@ use crate::first_flight::FirstFlight;
 use crate::group::{Group, KeyPair};
 use crate::identity::PublicIdentity;
 use crate::keymat::{HipKeys, Keymat, Pair};
-use crate::recent::{ERRORS, Ports, Recent, TCP, Wake, Working};
+use crate::recent::{ERRORS, Ports, Recent, Sent, TCP, Wake, Working};
 use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
 use crate::suite::{EspCipher, EspSuite};
@@ -279,9 +279,8 @@ impl Session {
             if let (Some(flight), Some(it)) = (&mut self.first_flight, &heard.acknowledged) {
                 flight.note_acknowledged(context.now, it);
             }
-            if let Some(data) = heard.missing {
-                // What may not go now is lost, as any packet may be.
-                drop(self.send_data(context, data));
+            if let Some(missing) = heard.missing {
+                self.repeat(context, missing);
             }
         }
         Ok(opened)
@@ -456,7 +455,8 @@ impl Session {
 
     /// Has those TCP connections move again that were told to, and have not.
     pub(crate) fn wake_silent(&mut self, context: &mut Context<'_>) {
-        let wakes = self.recent.wake_silent(context.now);
+        let hosts = self.hits(context);
+        let wakes = self.recent.wake_silent(context.now, hosts);
         self.act(context, wakes);
     }
 
@@ -467,9 +467,16 @@ impl Session {
                     let errors = core::iter::repeat_n(error, ERRORS);
                     context.outbox.deliveries.extend(errors);
                 }
-                // What may not go now is lost, as any packet may be.
-                Wake::Repeat(data) => drop(self.send_data(context, data)),
+                Wake::Shorten(error) => context.outbox.deliveries.push_back(error),
+                Wake::Repeat(sent) => self.repeat(context, sent),
             }
+        }
+    }
+
+    /// Sends a segment again, if it may go now.
+    fn repeat(&mut self, context: &mut Context<'_>, sent: Sent) {
+        if let Err(data) = self.send_data(context, sent.data) {
+            self.recent.put_back(Sent { data, ..sent });
         }
     }
 

@@ -4,6 +4,7 @@ mod common;
 
 mod exchange;
 mod first_flight;
+mod forgetting;
 mod hostile;
 mod judges;
 mod local_scope;

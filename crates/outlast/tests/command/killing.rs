@@ -469,7 +469,7 @@ fn no_connection_hangs_that_was_acknowledged_ahead() {
         let another = scene.daemon().expect("as before");
         until("no file", || scene.pledges() == 0);
         another.stop();
-        until("nobody", || scene.path.inhabitants().is_empty());
+        scene.path.until_deserted();
         scene.expect_nothing_left();
     }
 }

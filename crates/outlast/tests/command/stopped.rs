@@ -105,7 +105,7 @@ fn stopped_while_up(over: Over, mechanism: &str, version: Version) -> Option<()>
     }
     daemon.stop();
     // The guardian follows the daemon.
-    until("nobody", || path.inhabitants().is_empty());
+    path.until_deserted();
     Some(())
 }
 
@@ -136,7 +136,7 @@ fn stopped_while_down(over: Over, mechanism: &str, version: Version) -> Option<(
     let Scene { path, daemon, .. } = scene;
     daemon.stop();
     // The guardian follows the daemon.
-    until("nobody", || path.inhabitants().is_empty());
+    path.until_deserted();
     Some(())
 }
 
@@ -171,7 +171,7 @@ fn a_guardian_that_is_killed_is_followed_by_another() {
     kill_process(second, Signal::KILL).expect("it runs");
     let Scene { path, daemon, .. } = scene;
     daemon.kill();
-    until("nobody", || path.inhabitants().is_empty());
+    path.until_deserted();
     let (mut near, mut far) = connected(&path.mobile, &path.fixed, FIXED.of(Version::V4));
     near.write_all(b"there").expect("room");
     far.read_exact(&mut [0; 5]).expect("it comes");

@@ -114,13 +114,14 @@ impl Case {
         )
     }
 
-    /// Runs it, and judges its captures; `None` where this machine lacks something. A machine that stands still for a
-    /// round trip makes the link silent, too, or cuts it late: then a mistake shows nothing, and the case is repeated.
+    /// Runs it, and judges its captures; `None` where this machine lacks something. A machine that stands still makes
+    /// the link silent, too, or cuts it late. Captures alone leave half a round trip open, so half a round trip of
+    /// standstill makes a whole one: then a mistake shows nothing, and the case is repeated.
     fn judge_awake(&self) -> Option<Vec<String>> {
         for _ in 1..TRIES {
             let (mistakes, standstill) = watched(|| self.judge());
             let mistakes = mistakes?;
-            if mistakes.is_empty() || standstill.as_secs_f64() < ROUND_TRIP_S {
+            if mistakes.is_empty() || standstill.as_secs_f64() < ROUND_TRIP_S / 2.0 {
                 return Some(mistakes);
             }
             report(&format!("stood still for {standstill:?}: {mistakes:?}"));

@@ -266,6 +266,21 @@ impl Path {
         .collect()
     }
 
+    /// Waits until no process is on the gateway.
+    #[track_caller]
+    pub(crate) fn until_deserted(&self) {
+        let began = clock::now();
+        loop {
+            let inhabitants = self.inhabitants();
+            if inhabitants.is_empty() {
+                return;
+            }
+            let waited = clock::now().since(began);
+            assert!(waited < PATIENCE, "after {waited:?}: {inhabitants:?}");
+            wait(OFTEN);
+        }
+    }
+
     /// How many eBPF programs traffic control has at the gateway's end of the link.
     pub(crate) fn programs(&self) -> usize {
         self.programs_at(LINK)
