@@ -100,6 +100,7 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)

@@ -94,6 +94,10 @@ const ERRORS_TO_PEER: u8 = 8;
 /// Round trips in which a sender with SACK has sent its oldest segment again, and heard of it.
 const RECOVERY: u32 = 3;
 
+/// Linux's shortest timeout, and smoothed round trips that the rest of it lasts at most where they vary little.
+const LEAST_RTO: Duration = Duration::from_millis(200);
+const STEADY: u32 = 3;
+
 /// How long a receiver may keep an acknowledgement back, usually.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
@@ -300,7 +304,7 @@ impl Known {
 
     /// How long recovery by SACK takes.
     fn recovery(&self) -> Duration {
-        recovery(self.round_trip(), self.srtt)
+        recovery(self.round_trip(), self.srtt, self.rto)
     }
 
     /// A round trip, as long as it is once the queues have emptied.
@@ -316,10 +320,18 @@ impl Known {
     }
 }
 
-/// How long recovery by SACK takes, for a round trip with empty queues and the smoothed one: that is far longer where a
-/// sender's own data fills the link's queue.
-fn recovery(round_trip: Duration, srtt: Duration) -> Duration {
-    (round_trip * RECOVERY).max(srtt + srtt / 2)
+/// How long recovery by SACK takes, for a round trip with empty queues, the smoothed one, and the timeout without doublings.
+/// The smoothed one is far longer where a sender's own data fills the link's queue, and after an outage over which a round trip
+/// was measured. Then, and only then, the timeout is far longer still: by four times the variation, which is as much as the smoothed
+/// one itself (RFC 6298, section 2).
+fn recovery(round_trip: Duration, srtt: Duration, rto: Duration) -> Duration {
+    let least = round_trip * RECOVERY;
+    let is_over_outage = rto > srtt * STEADY + LEAST_RTO;
+    if is_over_outage {
+        least
+    } else {
+        least.max(srtt + srtt / 2)
+    }
 }
 
 impl TcpStack {
@@ -880,8 +892,27 @@ mod tests {
     #[test]
     fn recovery_takes_longer_where_a_full_queue_makes_the_round_trip_longer() {
         let millis = Duration::from_millis;
-        assert_eq!(recovery(millis(50), Duration::ZERO), millis(150));
-        assert_eq!(recovery(millis(50), millis(60)), millis(150));
-        assert_eq!(recovery(millis(50), millis(400)), millis(600));
+        assert_eq!(
+            recovery(millis(50), Duration::ZERO, millis(200)),
+            millis(150)
+        );
+        assert_eq!(recovery(millis(50), millis(60), millis(260)), millis(150));
+        assert_eq!(recovery(millis(50), millis(400), millis(700)), millis(600));
+    }
+
+    #[test]
+    fn it_takes_no_longer_where_a_round_trip_was_measured_over_an_outage() {
+        let millis = Duration::from_millis;
+        let (round_trip, outage) = (millis(50), millis(10_000));
+        let mut srtt = (round_trip * 7 + outage) / 8;
+        let mut variation = outage / 4;
+        for _ in 0..12 {
+            assert_eq!(
+                recovery(round_trip, srtt, srtt + variation * 4),
+                millis(150)
+            );
+            variation = (variation * 3 + (srtt - round_trip)) / 4;
+            srtt = (srtt * 7 + round_trip) / 8;
+        }
     }
 }
