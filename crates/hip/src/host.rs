@@ -278,9 +278,6 @@ impl Host {
     fn enqueue(&mut self, peer: Hit, data: Data) {
         if let Some(association) = self.associations.get_mut(&peer) {
             let acts_on_tcp = self.config.wakes_connections;
-            if let Some(session) = association.session().filter(|_| acts_on_tcp) {
-                session.recent.note_handed_down(data.handed_at, &data);
-            }
             let is_repeated =
                 |earlier: &&mut Data| acts_on_tcp && recent::is_repetition(earlier, &data);
             match association.waiting.iter_mut().find(is_repeated) {

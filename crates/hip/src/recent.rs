@@ -14,13 +14,9 @@
 //! acknowledgements after it.
 //!
 //! The peer may have more than it could acknowledge, because the outage took its acknowledgements. Its first one
-//! afterwards names the oldest byte that it lacks. A sender that has had a timeout takes it for spurious then (RFC 5682): it
-//! sends a window of new data, and what is missing a round trip later, behind all of that. So the segment with that byte goes
-//! out before TCP has the acknowledgement.
-//!
-//! A sender without a timeout finds out by selective acknowledgements what is lost (RACK, RFC 8985), and sends it at once. The
-//! same segment from below would be acknowledged before TCP's own, and told as a duplicate later: Linux would take its recovery for
-//! needless, and count nothing as lost any more until its next timeout, which may be as long as the outages before it.
+//! afterwards names the oldest byte that it lacks. TCP takes its timeout for spurious then (RFC 5682): it sends a window
+//! of new data, and what is missing a round trip later, behind all of that. So the segment with that byte goes out
+//! before TCP has the acknowledgement.
 //!
 //! What a connection moves again with may be lost: others go on at the same moment, and fill the path's queue. Then its
 //! timer is as far backed off as before. So a connection of which nothing was acknowledged sends its last segment again
@@ -69,9 +65,6 @@ const OLD: Duration = Duration::from_secs(1);
 /// How long a sender that was told of its vain back-off has to send something. Linux does within the call that
 /// delivers the error.
 const ANSWER: Duration = Duration::from_millis(10);
-
-/// Linux's shortest retransmission timeout, less what its clock's ticks take.
-const LEAST_TIMEOUT: Duration = Duration::from_millis(180);
 
 /// How long what a connection moves again with may take until the peer's acknowledgement is there, before it is sent again
 /// from below; and how often it is.
@@ -370,10 +363,6 @@ struct Connection {
     earlier: Earlier,
     /// The path that works again, until the peer's first acknowledgement.
     resumes: Option<Working>,
-    /// When anything of it last came from the peer.
-    heard_at: Option<Instant>,
-    /// Whether TCP has had a timeout since the peer last acknowledged something new.
-    has_timed_out: bool,
     /// The last segment without data, if none with data came after it.
     acknowledgement: Option<Sent>,
     /// The oldest byte that the peer has not acknowledged.
@@ -456,17 +445,6 @@ impl Connection {
         self.watch.as_mut()?.overdue(now, sent_at)
     }
 
-    /// Notes what TCP hands down: its oldest segment once more, where nothing was heard for a while, shows a timeout.
-    fn note_handed_down(&mut self, now: Instant, outline: &Outline) {
-        let is_oldest = self
-            .oldest()
-            .is_some_and(|oldest| oldest.seq == outline.seq);
-        let is_silent = |heard_at: Instant| now.since(heard_at) >= LEAST_TIMEOUT;
-        if outline.length > 0 && is_oldest && self.heard_at.is_none_or(is_silent) {
-            self.has_timed_out = true;
-        }
-    }
-
     /// Forgets what the peer has; when the newest of that went out.
     fn acknowledge(&mut self, ack: SeqNumber) -> Option<Instant> {
         let newest = self.earlier.acknowledge(ack);
@@ -480,9 +458,9 @@ impl Connection {
     }
 
     /// The segment with the oldest byte that the peer lacks, by its first acknowledgement since a path works again;
-    /// nothing if the segment has taken that path, or TCP has had no timeout.
+    /// nothing if the segment has taken that path.
     fn missing(&mut self, ack: SeqNumber) -> Option<Sent> {
-        let working = self.resumes.take().filter(|_| self.has_timed_out)?;
+        let working = self.resumes.take()?;
         let is_it = |sent: &Sent| {
             let has = sent.seq.at_or_before(ack) && sent.end.after(ack);
             has && !working.has_carried(sent)
@@ -703,16 +681,6 @@ impl Recent {
         }
     }
 
-    /// Notes what this host's TCP hands down, before it goes anywhere.
-    pub(crate) fn note_handed_down(&mut self, now: Instant, data: &Data) {
-        let outline = Outline::of(&data.payload).filter(|_| data.next == TCP);
-        if let Some(outline) = outline
-            && let Some(connection) = self.connections.get_mut(&outline.ports)
-        {
-            connection.note_handed_down(now, &outline);
-        }
-    }
-
     /// Notes what the peer acknowledges, and its clock.
     pub(crate) fn note_received(&mut self, now: Instant, next: u8, segment: &[u8]) -> Heard {
         let outline = Outline::of(segment).filter(|_| next == TCP);
@@ -740,8 +708,6 @@ impl Recent {
         }
         let sent_at = connection.acknowledge(snd_una);
         let missing = connection.missing(snd_una);
-        connection.has_timed_out &= !is_new;
-        connection.heard_at = Some(now);
         connection
             .watch
             .take_if(|watch| !watch.hear(now, snd_una, is_new));

@@ -76,7 +76,7 @@ fn moved(wakes_connections: bool) -> Network {
     network.run(Duration::from_millis(300));
     network.filter = Box::new(|_| true);
     network.move_to(1, &[address("203.0.113.5")]);
-    network.run(ROUND_TRIP * 2);
+    network.run(ROUND_TRIP * 7 / 2);
     network.nodes[0].delivered.clear();
     network
 }
