@@ -2,7 +2,7 @@
 //! a round trip of 40 ms by either: what arrives in two seconds and what is lost on the new path, for each kind of sender, with
 //! slow start forced and without.
 
-use super::new_path::{SERVER, read_for, write};
+use super::new_path::{SERVER, cut_fast_router, read_for, take_slow_router, write};
 use super::{AT_ONCE, Agent, PATIENCE, ip};
 use crate::path::skip;
 use crate::support::{Place, again, report};
@@ -165,14 +165,10 @@ impl Paths {
             });
             let (mut stream, _) = listener.accept().expect("the sender comes");
             read_for(&mut stream, BEFORE);
-            ip(&self.switch, "link set port1 down");
+            cut_fast_router(&self.switch);
             read_for(&mut stream, OUTAGE);
             let before = self.lost();
-            ip(
-                &self.mobile,
-                &format!("route replace {SERVER} via 10.1.0.252"),
-            );
-            let changed = clock::now();
+            let changed = take_slow_router(&self.mobile);
             stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
             let mut first = [0; 1_024];
             let count = again(|| stream.read(&mut first)).expect("it goes on");
