@@ -164,9 +164,10 @@ fn wait_for_a_thread(work: Box<dyn FnOnce() + Send + '_>) -> Result<(), Namespac
             .name("in-namespace".into())
             .spawn_scoped(scope, work)
             .map_err(NamespaceError::Thread)?;
-        Ok(worker
+        worker
             .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(())
     })
 }
 
