@@ -72,10 +72,16 @@ pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<Measured> {
 
 /// The middle of `times`, of which `None` is one that never came; infinite if that is the middle.
 pub fn median(times: impl IntoIterator<Item = Option<f64>>) -> Option<Measured> {
-    let mut times: Vec<f64> = times
-        .into_iter()
-        .map(|t| t.unwrap_or(f64::INFINITY))
-        .collect();
+    middle(
+        times
+            .into_iter()
+            .map(|t| t.unwrap_or(f64::INFINITY))
+            .collect(),
+    )
+}
+
+/// Compiled once, and not for each kind of iterator.
+fn middle(mut times: Vec<f64>) -> Option<Measured> {
     times.sort_by(f64::total_cmp);
     let count = times.len();
     let (&low, &high) = (times.get(count.checked_sub(1)? / 2)?, times.get(count / 2)?);

@@ -152,14 +152,22 @@ fn refusal(error: io::Error) -> NamespaceError {
 
 /// Runs `work` on a thread of its own: what a thread does to its namespaces ends with it.
 fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+    let mut result = None;
+    wait_for_a_thread(Box::new(|| result = Some(work())))?;
+    Ok(result.expect("a thread that has ended without a panic has done its work"))
+}
+
+/// Compiled once, and not for each kind of work: starting a thread is much code.
+fn wait_for_a_thread(work: Box<dyn FnOnce() + Send + '_>) -> Result<(), NamespaceError> {
     thread::scope(|scope| {
         let worker = thread::Builder::new()
             .name("in-namespace".into())
             .spawn_scoped(scope, work)
             .map_err(NamespaceError::Thread)?;
-        Ok(worker
+        worker
             .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(())
     })
 }
 

@@ -29,7 +29,11 @@ impl Sample {
     /// ```
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut values: Vec<f64> = values.into_iter().collect();
+        Self::of_all(values.into_iter().collect())
+    }
+
+    /// Compiled once, and not for each kind of iterator.
+    fn of_all(mut values: Vec<f64>) -> Option<Self> {
         if values.iter().any(|value| !value.is_finite()) {
             return None;
         }
