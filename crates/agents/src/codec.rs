@@ -5,7 +5,7 @@ use crate::message::FreezeId;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use outlast_gateway::flow::{
+use outlast_gateway::tracking::{
     Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half, SupervisedFlow, ToldWindow,
 };
 use outlast_wire::tcp::Timestamps;

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
-use outlast_gateway::flow::FrozenFlow;
+use outlast_gateway::tracking::FrozenFlow;
 
 /// A frozen connection.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -4,7 +4,7 @@ use crate::codec::{DecodeError, Reader, Writer};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use outlast_gateway::flow::{FrozenFlow, FrozenNumbers, SupervisedFlow};
+use outlast_gateway::tracking::{FrozenFlow, FrozenNumbers, SupervisedFlow};
 
 /// The version of the protocol that is spoken here.
 pub const VERSION: u8 = 1;

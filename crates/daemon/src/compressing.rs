@@ -8,7 +8,7 @@ use super::random;
 use outlast_base::time::Instant;
 use outlast_compression::{Arrival, Compression, Config, Level};
 use outlast_gateway::gateway::Transmit;
-use outlast_gateway::link::{Direction, LinkId};
+use outlast_gateway::links::{Direction, LinkId};
 use outlast_gateway::mechanisms::path::SendReason;
 use outlast_wire::Packet;
 use std::borrow::Cow;

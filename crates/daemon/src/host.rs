@@ -29,7 +29,7 @@ use interfaces::{Interfaces, Moved, News, What};
 use lacking::Lacking;
 use metrics::Tally;
 use outlast_base::time::Instant;
-use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::{Event, Host, HostConfig, Limits, Network};
 use outlast_linux::clock;
 use outlast_linux::lack::Lack;

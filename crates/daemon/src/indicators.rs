@@ -11,7 +11,7 @@ mod stations;
 
 use super::config::Watched;
 use outlast_base::time::Instant;
-use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_linux::monitor::{Change, Standing, Way};
 use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use peers::{Peers, Question};

@@ -50,7 +50,7 @@ use orphans::Orphans;
 use outlast_base::time::Instant;
 use outlast_compression::Compression;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
-use outlast_gateway::link::{Direction, Indicator, LinkConfig, LinkId, LinkState};
+use outlast_gateway::links::{Direction, Indicator, LinkConfig, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::Verdict;
 use outlast_linux::clock;
 use outlast_linux::monitor::{self, Change, RouteMonitor};

@@ -12,7 +12,7 @@ use super::listening::{self, Door};
 use super::status::{Agents, Kernel, Status, indicator, state};
 use anyhow::Context;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{LinkEvent, LinkState};
+use outlast_gateway::links::{LinkEvent, LinkState};
 use outlast_linux::poller::{Poller, Token};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
@@ -442,7 +442,7 @@ pub(super) mod tests {
     use super::*;
     use crate::page;
     use crate::status::tests::sample;
-    use outlast_gateway::link::{InterfaceId, LinkId};
+    use outlast_gateway::links::{InterfaceId, LinkId};
 
     #[test]
     fn a_request_is_understood_or_refused() {
@@ -474,7 +474,7 @@ pub(super) mod tests {
         tally.note_link(&LinkEvent {
             link: LinkId::of_interface(InterfaceId(0)),
             state: LinkState::Down,
-            indicator: outlast_gateway::link::Indicator::Carrier,
+            indicator: outlast_gateway::links::Indicator::Carrier,
         });
         tally.note_resume(Duration::from_millis(31));
         tally.note_reload(false);

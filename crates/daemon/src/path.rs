@@ -21,7 +21,7 @@ pub(super) use diverted::Diverted;
 pub(super) use kernel::{KernelPath, Listed};
 use outlast_base::time::Instant;
 use outlast_gateway::gateway::Transmit;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_linux::guardian::{Guardian, Pulse};
 use outlast_linux::netfilter::NetfilterError;
@@ -186,7 +186,7 @@ impl DataPath {
     pub(super) fn take_over(
         &self,
         now: Instant,
-        is_behind: impl Fn(&outlast_gateway::flow::FlowKey) -> bool,
+        is_behind: impl Fn(&outlast_gateway::tracking::FlowKey) -> bool,
     ) -> Takeover {
         match &self.kernel {
             Some(kernel) => Takeover::read(kernel.tracker(), now, self.queue.mtu(), is_behind),
@@ -195,7 +195,10 @@ impl DataPath {
     }
 
     /// Reads those of `keys` from the kernel's tracker of which only the near host was heard.
-    pub(super) fn take_over_one_sided(&self, keys: &[outlast_gateway::flow::FlowKey]) -> Takeover {
+    pub(super) fn take_over_one_sided(
+        &self,
+        keys: &[outlast_gateway::tracking::FlowKey],
+    ) -> Takeover {
         match &self.kernel {
             Some(kernel) => Takeover::read_one_sided(kernel.tracker(), self.queue.mtu(), keys),
             None => Takeover::default(),

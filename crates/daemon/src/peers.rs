@@ -24,7 +24,7 @@ use super::Daemon;
 use super::indicators::INTERFACE;
 pub(crate) use kernel::KernelAsker;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{LinkId, LinkState};
+use outlast_gateway::links::{LinkId, LinkState};
 use outlast_linux::monitor::{Change, Standing};
 pub(crate) use questions::Questions;
 use std::collections::BTreeSet;

@@ -7,8 +7,8 @@
 
 use super::config::Settings;
 use outlast_base::time::Duration;
-use outlast_gateway::flow::{FlowKey, FrozenNumbers};
 use outlast_gateway::gateway::Pledge;
+use outlast_gateway::tracking::{FlowKey, FrozenNumbers};
 use outlast_linux::guardian::Aftermath;
 use outlast_linux::raw::RawSender;
 use outlast_wire::tcp::Timestamps;

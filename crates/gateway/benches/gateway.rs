@@ -6,7 +6,7 @@
 use divan::{AllocProfiler, Bencher};
 use outlast_base::time::Instant;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
-use outlast_gateway::link::{Direction, InterfaceId, LinkConfig, LinkId};
+use outlast_gateway::links::{Direction, InterfaceId, LinkConfig, LinkId};
 use outlast_gateway::mechanisms::path::{Level, PathMechanismKind, Verdict};
 use outlast_wire::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::net::Ipv4Addr;

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use outlast_gateway::gateway::{Gateway, GatewayConfig};
-//! use outlast_gateway::link::{
+//! use outlast_gateway::links::{
 //!     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState,
 //! };
 //! use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason, Verdict};
@@ -61,7 +61,3 @@ mod service;
 mod takeover;
 mod timers;
 pub mod tracking;
-
-// The names under which other crates know them.
-pub use links as link;
-pub use tracking as flow;

@@ -3,14 +3,14 @@
 mod counting;
 
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::flow::Phase;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
-use outlast_gateway::link::{
+use outlast_gateway::links::{
     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState,
 };
 use outlast_gateway::mechanisms::path::{
     Level, PathMechanismKind, SendReason, TakeReason, Verdict,
 };
+use outlast_gateway::tracking::Phase;
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{Indicator, LinkId};
+use outlast_gateway::links::{Indicator, LinkId};
 
 /// A peer whose newest data came longer than this before the outage waits for nothing.
 const RECENT: Duration = Duration::from_secs(3);

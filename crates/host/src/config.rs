@@ -1,7 +1,7 @@
 //! What the agent does, and how often.
 
 use outlast_base::time::Duration;
-use outlast_gateway::link::DampingConfig;
+use outlast_gateway::links::DampingConfig;
 
 /// What restarts a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

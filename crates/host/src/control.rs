@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{InterfaceId, LinkId};
+use outlast_gateway::links::{InterfaceId, LinkId};
 use outlast_wire::SeqNumber;
 use thiserror::Error;
 

@@ -50,7 +50,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use outlast_base::time::Instant;
-use outlast_gateway::link::{
+use outlast_gateway::links::{
     DampedLink, Damping, DampingConfig, Indicator, LinkEvent, LinkId, LinkState, Ruling,
 };
 

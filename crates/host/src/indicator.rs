@@ -14,7 +14,7 @@
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Indicator, LinkEvent, LinkId, LinkState};
 
 /// Whether the peer receives the same indicator.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -251,7 +251,7 @@ const fn changes_path(indicator: Indicator) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_gateway::link::InterfaceId;
+    use outlast_gateway::links::InterfaceId;
 
     const LINK: LinkId = LinkId::of_interface(InterfaceId(3));
 

@@ -5,7 +5,7 @@ use crate::indicator::Restored;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::LinkId;
+use outlast_gateway::links::LinkId;
 
 /// The passes of late, and those that are due.
 #[derive(Debug, Default)]

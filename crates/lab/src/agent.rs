@@ -7,7 +7,7 @@
 
 use crate::error::LabError;
 use outlast_base::time::Instant;
-use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::{Host, HostConfig, Mechanism};
 use outlast_linux::clock;
 use outlast_linux::immediate_retransmission::ImmediateRetransmission;

@@ -1,7 +1,7 @@
 //! The kernel's part of the gateway: two programs in traffic control (`bpf/tracker.bpf.c`) that
 //! watch an interface's TCP connections and pass every packet.
 //!
-//! What they track is what [`outlast_gateway::flow::TcpFlow`] tracks. The table has a hard cap; when
+//! What they track is what [`outlast_gateway::tracking::TcpFlow`] tracks. The table has a hard cap; when
 //! it is full, a closed connection gives way, or one that was not used for long. Connections whose
 //! handshake was not seen to be completed have a table of their own, so that who floods an
 //! interface with SYNs displaces no others. Beside that they keep what a gateway needs when the
@@ -34,8 +34,8 @@ use entry::ENTRY;
 use key::{KEY, Secrets};
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::{BitRate, ByteCount};
-use outlast_gateway::flow::FlowKey;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
+use outlast_gateway::tracking::FlowKey;
 use recorder::Recorder;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::fmt;
@@ -524,7 +524,7 @@ mod tests {
     use crate::netlink::InterfaceSettings;
     use crate::sys::bpf::{Hook, Word};
     use crate::testing::fresh_namespace;
-    use outlast_gateway::flow::Phase;
+    use outlast_gateway::tracking::Phase;
     use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
     use std::net::{TcpListener, TcpStream};
 

@@ -9,7 +9,7 @@
 )]
 
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::control::{Connection, EndpointControl};
 use outlast_host::{Host, HostConfig, Mechanism};
 use outlast_linux::clock;

@@ -6,8 +6,8 @@ mod loopback;
 use conversation::{Step, bytes, conversation, greeting, step, step_of};
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
-use outlast_gateway::flow::{Contest, FlowKey, Heard, Observation, PATIENCE, Phase, TcpFlow};
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
+use outlast_gateway::tracking::{Contest, FlowKey, Heard, Observation, PATIENCE, Phase, TcpFlow};
 use outlast_linux::namespace::Namespace;
 use outlast_linux::tracker::{
     Acknowledgement, Tracker, TrackerConfig, TrackerCounters, TrackerError,

@@ -1,7 +1,7 @@
 //! What the tracker's counters count: `docs/gateway.md` says it in words.
 
 use outlast_base::time::Instant;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_linux::tracker::{Tracker, TrackerConfig, TrackerCounters};
 use outlast_skip::skip;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, UdpHeader};

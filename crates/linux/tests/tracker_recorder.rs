@@ -5,7 +5,7 @@ mod trial;
 
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_linux::tracker::{Tracker, TrackerConfig};
 use outlast_wire::tcp::TcpOptions;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};

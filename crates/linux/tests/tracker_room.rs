@@ -3,8 +3,8 @@
 mod trial;
 
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::flow::{FlowKey, Phase};
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
+use outlast_gateway::tracking::{FlowKey, Phase};
 use outlast_linux::tracker::{Tracker, TrackerConfig};
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

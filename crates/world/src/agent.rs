@@ -9,7 +9,7 @@ use crate::path::LINK;
 use crate::side::Side;
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{Indicator, LinkEvent, LinkState};
+use outlast_gateway::links::{Indicator, LinkEvent, LinkState};
 use outlast_host::control::{
     Connection, ConnectionId, ControlError, EndpointControl, Outcome, Outstanding, Via,
 };

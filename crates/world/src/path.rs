@@ -30,7 +30,7 @@ use outlast_compression::Counters as CompressionCounters;
 use outlast_gateway::counters::Counters as GatewayCounters;
 use outlast_gateway::gateway::{DropCause, Event, Gateway, GatewayConfig, SilenceConfig};
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::{
+use outlast_gateway::links::{
     Direction, Indicator, InterfaceId, LinkConfig as GatewayLink, LinkEvent as Notice, LinkId,
     LinkState,
 };

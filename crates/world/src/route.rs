@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use hip::Hip;
 use outlast_base::time::Instant;
-use outlast_gateway::link::LinkState;
+use outlast_gateway::links::LinkState;
 use outlast_wire::Transport;
 use roaming::Roaming;
 

@@ -18,7 +18,7 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::LinkState;
+use outlast_gateway::links::LinkState;
 use outlast_link::{HALF_SECOND, LinkConfig};
 use outlast_tcp::Endpoint;
 use outlast_wire::{IcmpError, Packet, TcpFlags, TcpHeader, Transport};

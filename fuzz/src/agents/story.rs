@@ -2,7 +2,7 @@
 
 use crate::frozen::{self, half};
 use outlast_agents::{FreezeId, Message, Outcome};
-use outlast_gateway::flow::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers};
+use outlast_gateway::tracking::{Acquaintance, FlowKey, FrozenFlow, FrozenNumbers};
 use outlast_wire::tcp::TcpOptions;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -17,11 +17,11 @@ use outlast_agents::{
 };
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
-use outlast_gateway::flow::FlowKey;
+use outlast_gateway::tracking::FlowKey;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
 use outlast_gateway::limits::Limits as GatewayLimits;
-use outlast_gateway::link::Direction::{self, FromLink, ToLink};
-use outlast_gateway::link::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::Direction::{self, FromLink, ToLink};
+use outlast_gateway::links::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
 use outlast_wire::Packet;
 use std::collections::{BTreeSet, VecDeque};

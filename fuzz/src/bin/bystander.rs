@@ -17,8 +17,8 @@ use attacker::Attacker;
 use libfuzzer_sys::fuzz_target;
 use outlast_base::time::Duration;
 use outlast_gateway::gateway::{GatewayConfig, SilenceConfig};
-use outlast_gateway::link::Direction::ToLink;
-use outlast_gateway::link::LinkState;
+use outlast_gateway::links::Direction::ToLink;
+use outlast_gateway::links::LinkState;
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 use transfer::{Deliveries, Transfer};
 

@@ -1,8 +1,8 @@
 //! Somebody who knows addresses and ports, and no number.
 
 use super::transfer::LINK;
-use outlast_gateway::link::Direction::{self, FromLink, ToLink};
-use outlast_gateway::link::LinkId;
+use outlast_gateway::links::Direction::{self, FromLink, ToLink};
+use outlast_gateway::links::LinkId;
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader, UdpHeader};
 use std::net::Ipv4Addr;

@@ -3,8 +3,8 @@
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
 use outlast_gateway::gateway::{DropCause, Gateway, GatewayConfig};
-use outlast_gateway::link::Direction::{self, FromLink, ToLink};
-use outlast_gateway::link::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::Direction::{self, FromLink, ToLink};
+use outlast_gateway::links::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::Verdict;
 use outlast_tcp::{Config, Endpoint, Event, profile};
 use outlast_wire::{Packet, SeqNumber};

@@ -2,8 +2,8 @@
 
 use super::link;
 use outlast_base::time::Instant;
-use outlast_gateway::link::Direction::{self, FromLink, ToLink};
-use outlast_gateway::link::LinkId;
+use outlast_gateway::links::Direction::{self, FromLink, ToLink};
+use outlast_gateway::links::LinkId;
 use outlast_wire::tcp::{Experimental, SackBlock, TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::net::{Ipv4Addr, Ipv6Addr};

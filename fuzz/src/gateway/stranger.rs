@@ -3,10 +3,10 @@
 use super::{World, direction, is_lone, link};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
-use outlast_gateway::flow::{FlowKey, PATIENCE, Phase, TcpFlow};
+use outlast_gateway::tracking::{FlowKey, PATIENCE, Phase, TcpFlow};
 use outlast_gateway::gateway::FlowReport;
-use outlast_gateway::link::Direction::{self, FromLink, ToLink};
-use outlast_gateway::link::LinkId;
+use outlast_gateway::links::Direction::{self, FromLink, ToLink};
+use outlast_gateway::links::LinkId;
 use outlast_gateway::mechanisms::path::Verdict;
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
@@ -146,7 +146,7 @@ fn is_behind(flow: &TcpFlow, way: Direction, tcp: &TcpHeader, sequence_len: u32)
         ToLink => (&flow.near, &flow.far),
         FromLink => (&flow.far, &flow.near),
     };
-    flow.phase == outlast_gateway::flow::Phase::Established
+    flow.phase == outlast_gateway::tracking::Phase::Established
         && tcp.has(TcpFlags::ACK)
         && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
         && tcp.ack.before(receiver.acked)

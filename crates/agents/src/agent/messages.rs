@@ -8,8 +8,8 @@ use crate::message::{FreezeId, Message, Outcome};
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::flow::{FlowKey, FrozenFlow, FrozenNumbers};
 use outlast_gateway::gateway::Imported;
+use outlast_gateway::tracking::{FlowKey, FrozenFlow, FrozenNumbers};
 
 /// A segment is asked for again, while its mobile is heard and it has not come, after this long.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use crate::message::{FreezeId, Outcome};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::flow::{FlowKey, FrozenNumbers};
+use outlast_gateway::tracking::{FlowKey, FrozenNumbers};
 
 /// After this long without a message a neighbour says that it is there.
 const ALIVE_AFTER: Duration = Duration::from_secs(5);

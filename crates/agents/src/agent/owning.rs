@@ -7,8 +7,8 @@ use crate::message::{FreezeId, Message, Outcome};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
-use outlast_gateway::flow::{FlowKey, FrozenFlow, FrozenNumbers};
 use outlast_gateway::gateway::{Gateway, Imported};
+use outlast_gateway::tracking::{FlowKey, FrozenFlow, FrozenNumbers};
 use outlast_wire::SeqNumber;
 
 /// Neighbours that one segment is lent to at once, at most.

@@ -8,8 +8,8 @@ use super::{Agents, Event, MOST_GIVEN, Move, Site};
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 use outlast_base::time::Instant;
-use outlast_gateway::flow::{FlowKey, SupervisedFlow};
 use outlast_gateway::gateway::Supervision;
+use outlast_gateway::tracking::{FlowKey, SupervisedFlow};
 
 impl Agents {
     /// A mobile is here: all neighbours are asked for its connections.

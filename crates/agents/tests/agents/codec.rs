@@ -1,7 +1,7 @@
 //! What agents write they read, and nothing else.
 
 use outlast_agents::{DecodeError, Entry, FreezeId, Kept, LONGEST_MESSAGE, Left, Message, Outcome};
-use outlast_gateway::flow::{
+use outlast_gateway::tracking::{
     Acquaintance, FlowKey, FrozenFlow, FrozenNumbers, Half, SupervisedFlow, ToldWindow,
 };
 use outlast_wire::tcp::{TcpOptions, Timestamps};

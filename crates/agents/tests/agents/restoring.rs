@@ -2,10 +2,10 @@
 
 use outlast_agents::{Agents, Config, Entry, FreezeId, Kept, Left, Limits, Site};
 use outlast_base::time::Instant;
-use outlast_gateway::flow::{Acquaintance, FrozenFlow, Half};
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
-use outlast_gateway::link::{InterfaceId, LinkConfig, LinkId};
+use outlast_gateway::links::{InterfaceId, LinkConfig, LinkId};
 use outlast_gateway::mechanisms::path::PathMechanismKind;
+use outlast_gateway::tracking::{Acquaintance, FrozenFlow, Half};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -4,7 +4,7 @@
 
 use crate::there::{OWN_INSTANCE, There, id, segment};
 use outlast_agents::{FreezeId, Limits, Message, Outcome};
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 
 const HELLO: Message = Message::Hello {

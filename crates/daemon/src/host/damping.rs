@@ -5,7 +5,7 @@ use super::{Daemon, user_timeout};
 use crate::keys;
 use crate::status::Damped;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::DampingConfig;
+use outlast_gateway::links::DampingConfig;
 use outlast_linux::netlink::InterfaceIndex;
 #[cfg(test)]
 use outlast_scenario::keys::Section;
@@ -136,7 +136,7 @@ fn hold_down<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_gateway::link::FLAP;
+    use outlast_gateway::links::FLAP;
 
     #[test]
     fn what_the_page_says_is_the_default() {

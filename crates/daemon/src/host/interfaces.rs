@@ -5,7 +5,7 @@ use crate::config::Watched;
 use crate::indicators::{Indication, Indicators};
 use crate::peers::Questions;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{Indicator, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Indicator, LinkEvent, LinkId, LinkState};
 use outlast_linux::monitor::Change;
 use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -132,7 +132,7 @@ mod tests {
     use crate::host::status::tests::sample;
     use crate::page;
     use outlast_base::time::Duration;
-    use outlast_gateway::link::Indicator;
+    use outlast_gateway::links::Indicator;
 
     #[test]
     fn every_metric_is_in_the_page() {

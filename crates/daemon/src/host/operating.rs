@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::operations::Wanted;
 use crate::status;
 use outlast_base::time::Instant;
-use outlast_gateway::link::LinkState;
+use outlast_gateway::links::LinkState;
 use outlast_host::Counters;
 use outlast_linux::poller::Token;
 use serde_json::json;

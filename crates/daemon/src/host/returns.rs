@@ -1,7 +1,7 @@
 //! The last returns of links, and what was found to do after each.
 
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{Indicator, LinkId};
+use outlast_gateway::links::{Indicator, LinkId};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -65,7 +65,7 @@ impl Returns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_gateway::link::InterfaceId;
+    use outlast_gateway::links::InterfaceId;
 
     fn back(interface: u32) -> Return {
         Return {

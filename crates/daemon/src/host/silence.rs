@@ -5,7 +5,7 @@ use super::lacking::Lacking;
 use super::returns::Return;
 use super::{Daemon, MOST_EVENTS};
 use outlast_base::time::Instant;
-use outlast_gateway::link::{InterfaceId, LinkId};
+use outlast_gateway::links::{InterfaceId, LinkId};
 use outlast_host::{Restored, Watch};
 use outlast_linux::netlink::InterfaceIndex;
 use outlast_linux::poller::{Interest, Poller, Token};

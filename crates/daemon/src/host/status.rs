@@ -12,7 +12,7 @@ use super::returns::{Return, Returns};
 use crate::status::text::{push_line, several, time};
 use crate::status::{Damped, indicator, state};
 use outlast_base::time::Instant;
-use outlast_gateway::link::Indicator;
+use outlast_gateway::links::Indicator;
 use outlast_host::Counters;
 use outlast_linux::immediate_retransmission::ImmediateCounters;
 use outlast_linux::stack::StackCounters;

@@ -5,7 +5,7 @@
 //! are asked for at leisure.
 
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::Indicator;
+use outlast_gateway::links::Indicator;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 

@@ -3,7 +3,7 @@
 //! Connections that wait for a retransmission timeout retransmit at once, as by the role `host`.
 
 use outlast_base::time::Instant;
-use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::{Event, Host, HostConfig, Mechanism};
 use outlast_linux::clock;
 use outlast_linux::lack::Lack;

@@ -1,6 +1,6 @@
 //! Whose packets go through user space: nobody's, those of some peers, everybody's.
 
-use outlast_gateway::link::LinkId;
+use outlast_gateway::links::LinkId;
 use outlast_linux::monitor::Way;
 use outlast_linux::netfilter::rules::AddressRange;
 use outlast_linux::netlink::Prefix;
@@ -169,7 +169,7 @@ fn merge(intervals: &mut Vec<Interval>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_gateway::link::InterfaceId;
+    use outlast_gateway::links::InterfaceId;
 
     fn way(destination: &str, length: u8, gateway: Option<&str>) -> Way {
         Way {

@@ -5,7 +5,7 @@ use super::diverted::Diverted;
 use super::takeover::newest_from_link;
 use crate::config::Settings;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::flow::{FlowKey, Phase, TcpFlow};
+use outlast_gateway::tracking::{FlowKey, Phase, TcpFlow};
 use outlast_linux::clock::Stopwatch;
 use outlast_linux::netfilter::rules::AddressRange;
 use outlast_linux::tracker::{

@@ -10,7 +10,7 @@ use crate::pledges;
 use bytes::Bytes;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::gateway::Transmit;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_linux::guardian::{Guardian, Pulse};
 use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::queue::{Hook, PacketId, Queue, Ruling};

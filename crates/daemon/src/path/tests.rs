@@ -6,12 +6,12 @@ use super::takeover::Takeover;
 use bytes::Bytes;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
-use outlast_gateway::flow::FlowKey;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
-use outlast_gateway::link::{
+use outlast_gateway::links::{
     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState,
 };
 use outlast_gateway::mechanisms::path::{Level, PathMechanismKind, SendReason};
+use outlast_gateway::tracking::FlowKey;
 use outlast_linux::tracker::{Tracker, TrackerConfig};
 use outlast_wire::tcp::{TcpOptions, Timestamps};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};

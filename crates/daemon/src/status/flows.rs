@@ -2,9 +2,9 @@
 
 use outlast_base::time::Instant;
 use outlast_base::units::BitRate;
-use outlast_gateway::flow::Phase;
 use outlast_gateway::gateway::{Activity, FlowReport, Gateway};
-use outlast_gateway::link::LinkState;
+use outlast_gateway::links::LinkState;
+use outlast_gateway::tracking::Phase;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -2,10 +2,10 @@
 
 use crate::path::{LITTLE, MSS, Path, Sent};
 use outlast_base::units::{BitRate, ByteCount};
-use outlast_gateway::flow::{FlowKey, TcpFlow};
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
+use outlast_gateway::tracking::{FlowKey, TcpFlow};
 use outlast_wire::TcpFlags;
 
 fn path() -> Path {

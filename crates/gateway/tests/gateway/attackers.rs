@@ -6,11 +6,11 @@
 use crate::path::{MSS, Path, Sent};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
-use outlast_gateway::flow::PATIENCE;
 use outlast_gateway::gateway::{GatewayConfig, SilenceConfig};
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::Direction::{self, FromLink, ToLink};
+use outlast_gateway::links::Direction::{self, FromLink, ToLink};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
+use outlast_gateway::tracking::PATIENCE;
 use outlast_wire::{ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
 
 const ACK: TcpFlags = TcpFlags::ACK;
@@ -422,7 +422,7 @@ fn made_up_segments_end_no_silence() {
 /// far host's name.
 #[test]
 fn a_handshake_stays_where_its_host_has_sent_it() {
-    let elsewhere = outlast_gateway::link::LinkId {
+    let elsewhere = outlast_gateway::links::LinkId {
         peer: Some(std::net::Ipv4Addr::new(10, 9, 9, 9).into()),
         ..crate::path::LINK
     };

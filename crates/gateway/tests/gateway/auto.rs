@@ -2,7 +2,7 @@
 
 use crate::path::{LINK, MSS, Path, Sent};
 use outlast_gateway::gateway::SilenceConfig;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
 use outlast_wire::{ModelledPayload, Packet, TcpHeader};
 

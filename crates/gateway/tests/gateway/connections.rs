@@ -3,10 +3,10 @@
 use crate::path::{LITTLE, MSS, Path, Sent};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
-use outlast_gateway::flow::{FlowKey, TcpFlow};
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason, TakeReason};
+use outlast_gateway::tracking::{FlowKey, TcpFlow};
 use outlast_wire::{ModelledPayload, Packet, TcpFlags, TcpHeader};
 
 const TAKEN: Option<TakeReason> = Some(TakeReason::LinkDown);

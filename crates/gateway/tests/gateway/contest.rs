@@ -2,8 +2,8 @@
 //! and when another one has its place.
 
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::flow::{Contest, Heard, Observation, Oddity, PATIENCE, Phase, TcpFlow};
-use outlast_gateway::link::Direction::{self, FromLink, ToLink};
+use outlast_gateway::links::Direction::{self, FromLink, ToLink};
+use outlast_gateway::tracking::{Contest, Heard, Observation, Oddity, PATIENCE, Phase, TcpFlow};
 use outlast_wire::tcp::TcpOptions;
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 

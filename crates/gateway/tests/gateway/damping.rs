@@ -2,7 +2,7 @@
 
 use crate::path::{LINK, MSS, Path};
 use outlast_gateway::gateway::{DampingConfig, Event, TimeoutReason};
-use outlast_gateway::link::{Direction, Indicator, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Direction, Indicator, LinkEvent, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;

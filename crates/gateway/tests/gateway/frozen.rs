@@ -2,11 +2,11 @@
 
 use crate::path::{LINK, MSS, Path, Sent};
 use outlast_base::units::ByteCount;
-use outlast_gateway::flow::{FlowKey, FrozenFlow, Half, Implausible};
 use outlast_gateway::gateway::{Event, ImportError, Imported};
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::{Direction, LinkId};
+use outlast_gateway::links::{Direction, LinkId};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
+use outlast_gateway::tracking::{FlowKey, FrozenFlow, Half, Implausible};
 use outlast_wire::{ModelledPayload, Packet, TcpFlags, TcpHeader};
 
 fn path() -> Path {
@@ -449,7 +449,7 @@ fn where_there_is_no_room_nobody_gives_way() {
         import(&mut other, &frozen),
         Err(ImportError::WrongMechanism)
     );
-    let nowhere = LinkId::of_interface(outlast_gateway::link::InterfaceId(99));
+    let nowhere = LinkId::of_interface(outlast_gateway::links::InterfaceId(99));
     let mut new = elsewhere();
     let refused = new.gateway.import_frozen(new.now(), nowhere, &frozen, true);
     assert_eq!(refused, Err(ImportError::UnknownLink));

@@ -16,7 +16,7 @@ use crate::path::{LINK, MSS, Path};
 use outlast_base::time::Duration;
 use outlast_base::units::BitRate;
 use outlast_gateway::gateway::{GatewayConfig, SilenceConfig, Transmit};
-use outlast_gateway::link::Direction::{self, FromLink, ToLink};
+use outlast_gateway::links::Direction::{self, FromLink, ToLink};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason, Verdict};
 use outlast_wire::{ModelledPayload, Packet, SeqNumber, TcpFlags, TcpHeader};
 use proptest::prelude::*;

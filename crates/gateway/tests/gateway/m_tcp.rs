@@ -3,7 +3,7 @@
 use crate::path::{LITTLE, MSS, Path, Sent};
 use outlast_base::units::ByteCount;
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason, TakeReason};
 use outlast_wire::TcpFlags;
 use proptest::prelude::*;

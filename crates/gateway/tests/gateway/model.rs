@@ -9,7 +9,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
 use outlast_gateway::gateway::SilenceConfig;
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::{Level, PathMechanismKind, SendReason, TakeReason};
 use outlast_wire::{Packet, TcpFlags, Transport};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use crate::path::{LINK, MSS, Path, Sent};
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::LinkId;
+use outlast_gateway::links::LinkId;
 use outlast_gateway::mechanisms::path::{Level, PathMechanismKind, TakeReason};
 use std::net::Ipv4Addr;
 

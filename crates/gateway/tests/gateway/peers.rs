@@ -3,7 +3,7 @@
 use crate::path::{LINK, LITTLE, MSS, Path, Sent};
 use outlast_base::time::Instant;
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::{Direction, InterfaceId, LinkConfig, LinkId, LinkState};
+use outlast_gateway::links::{Direction, InterfaceId, LinkConfig, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
 use std::net::Ipv4Addr;
 

@@ -3,11 +3,11 @@
 
 use crate::path::{LINK, MSS, Path};
 use outlast_base::units::{BitRate, ByteCount};
-use outlast_gateway::flow::Phase;
 use outlast_gateway::gateway::Activity;
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::LinkState;
+use outlast_gateway::links::LinkState;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
+use outlast_gateway::tracking::Phase;
 
 #[test]
 fn lower_caps_keep_what_is_kept_and_take_no_more() {

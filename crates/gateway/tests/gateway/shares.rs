@@ -3,7 +3,7 @@
 use crate::path::{LINK, MSS, Path};
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::PathMechanismKind::{self, MTcp, MTcpAdaptive};
 use outlast_gateway::mechanisms::path::{SendReason, TakeReason};
 use std::collections::VecDeque;

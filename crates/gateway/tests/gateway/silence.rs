@@ -3,7 +3,7 @@
 use crate::path::{LINK, MSS, Path, Sent};
 use outlast_base::time::Duration;
 use outlast_gateway::gateway::{Event, SilenceConfig, TimeoutReason};
-use outlast_gateway::link::{Direction, Indicator, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Direction, Indicator, LinkEvent, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::{
     Level, PathMechanismKind, SendReason, TakeReason, Verdict,
 };

@@ -3,7 +3,7 @@
 use crate::path::{MSS, Path};
 use outlast_base::time::Duration;
 use outlast_gateway::gateway::SilenceConfig;
-use outlast_gateway::link::{Indicator, LinkEvent, LinkState};
+use outlast_gateway::links::{Indicator, LinkEvent, LinkState};
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 
 /// `by` says that a link is back, what was kept goes out, nobody answers, and the link is suspected;

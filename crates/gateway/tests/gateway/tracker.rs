@@ -1,8 +1,8 @@
 //! Which segments belong to a connection, by RFC 9293 and what a window allows.
 
 use outlast_base::time::Instant;
-use outlast_gateway::flow::{Oddity, Phase, TcpFlow};
-use outlast_gateway::link::Direction::{self, FromLink, ToLink};
+use outlast_gateway::links::Direction::{self, FromLink, ToLink};
+use outlast_gateway::tracking::{Oddity, Phase, TcpFlow};
 use outlast_wire::tcp::TcpOptions;
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 

@@ -4,7 +4,7 @@ use crate::path::{MSS, Path, Sent, Version};
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
 use outlast_wire::{Packet, Transport};
 

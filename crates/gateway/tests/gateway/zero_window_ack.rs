@@ -3,7 +3,7 @@
 use crate::path::{MSS, Path, Sent};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
 use outlast_wire::{Packet, TcpFlags};
 

@@ -2,7 +2,7 @@
 
 use crate::stack::Stack;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{DampingConfig, Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{DampingConfig, Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::control::Action;
 use outlast_host::{Host, HostConfig, Limits, Mechanism};
 use std::net::{IpAddr, Ipv4Addr};

@@ -2,7 +2,7 @@
 
 use crate::stack::{Stack, connection};
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
 use outlast_host::control::{Action, Connection, Outstanding, Stage};
 use outlast_host::{Host, HostConfig, Limits, Mechanism};
 use outlast_wire::SeqNumber;

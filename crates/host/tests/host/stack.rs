@@ -1,7 +1,7 @@
 //! A stack whose connections wait for ever, and which notes what is done to them.
 
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::InterfaceId;
+use outlast_gateway::links::InterfaceId;
 use outlast_host::control::{
     Action, Connection, ConnectionId, ControlError, EndpointControl, Needless, Outcome,
     Outstanding, Stage, Via,

@@ -3,7 +3,7 @@
 use super::acknowledgement::{Acknowledgements, Progress, SACK_BLOCKS};
 use super::stage;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::InterfaceId;
+use outlast_gateway::links::InterfaceId;
 use outlast_host::control::{Connection, ConnectionId, Stage, Via};
 use outlast_wire::SeqNumber;
 use outlast_wire::tcp::{SackBlock, Timestamps};

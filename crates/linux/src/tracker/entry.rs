@@ -2,7 +2,7 @@
 
 use super::key::{HOSTS, KEY};
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::flow::{Acquaintance, Delivery, Half, LinkRtt, Phase, TcpFlow, Timed};
+use outlast_gateway::tracking::{Acquaintance, Delivery, Half, LinkRtt, Phase, TcpFlow, Timed};
 use outlast_wire::SeqNumber;
 use std::num::NonZeroU64;
 

@@ -1,6 +1,6 @@
 //! Under what a connection stands in the tables: `bpf/key.h`.
 
-use outlast_gateway::flow::FlowKey;
+use outlast_gateway::tracking::FlowKey;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

@@ -1,8 +1,8 @@
 //! Conversations over one connection, segment by segment: most are honest, some are not.
 
 use outlast_base::time::Duration;
-use outlast_gateway::flow::{FlowKey, TcpFlow};
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
+use outlast_gateway::tracking::{FlowKey, TcpFlow};
 use outlast_wire::tcp::TcpOptions;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! A tracker that is tried with segments, not attached to an interface.
 
 use outlast_base::time::Instant;
-use outlast_gateway::link::Direction;
+use outlast_gateway::links::Direction;
 use outlast_linux::tracker::Tracker;
 use outlast_wire::{IpHeader, Packet, TcpHeader};
 use std::net::SocketAddr;

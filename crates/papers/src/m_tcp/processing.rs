@@ -11,7 +11,7 @@ use outlast_experiments::moments::Moments;
 use outlast_experiments::record::Runs;
 use outlast_experiments::trial::{Trial, TrialError};
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
-use outlast_gateway::link::{Direction, InterfaceId, LinkConfig, LinkId};
+use outlast_gateway::links::{Direction, InterfaceId, LinkConfig, LinkId};
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_lab::Cancel;
 use outlast_report::judgement::{Claim, Measured, Published, Tolerance};

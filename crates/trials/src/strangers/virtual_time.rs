@@ -8,7 +8,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_base::units::{BitRate, ByteCount};
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::{
+use outlast_gateway::links::{
     Direction, Indicator, InterfaceId, LinkConfig as GatewayLink, LinkEvent as Notice, LinkId,
     LinkState,
 };

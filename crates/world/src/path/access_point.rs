@@ -10,7 +10,7 @@ use core::net::{IpAddr, SocketAddr};
 use outlast_agents::{Agents, Config, Counters, DecodeError, Event, Left, Session, Site};
 use outlast_base::time::Instant;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
-use outlast_gateway::link::{Indicator, LinkConfig as GatewayLink, LinkEvent, LinkState};
+use outlast_gateway::links::{Indicator, LinkConfig as GatewayLink, LinkEvent, LinkState};
 use outlast_gateway::mechanisms::path::HoldRules;
 use outlast_gateway::mechanisms::path::SendReason;
 use outlast_wire::Packet;

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::link::LinkState;
+use outlast_gateway::links::LinkState;
 use outlast_hip::identity::{Algorithm, Identity};
 use outlast_hip::{Config, Event, Host, Peer, Protocol, Transmit};
 use outlast_wire::hip::{Hit, REPLAY_WINDOW};

@@ -15,7 +15,7 @@ use core::net::IpAddr;
 use outlast_agents::{Config, Limits};
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
-use outlast_gateway::link::{Direction, LinkConfig as GatewayLink, LinkState};
+use outlast_gateway::links::{Direction, LinkConfig as GatewayLink, LinkState};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_wire::Packet;
 

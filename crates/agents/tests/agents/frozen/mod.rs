@@ -1,6 +1,6 @@
 //! Connections that neighbours tell of; the fuzz target has them from here, too.
 
-use outlast_gateway::flow::{Acquaintance, Half};
+use outlast_gateway::tracking::{Acquaintance, Half};
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpHeader};
 use std::net::SocketAddr;
 

@@ -17,7 +17,7 @@ use channel::Channels;
 use outlast_agents::{Agents, Config, Event as Told, Limits, Site};
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::gateway::Transmit;
-use outlast_gateway::link::{Direction, Indicator, LinkEvent, LinkState};
+use outlast_gateway::links::{Direction, Indicator, LinkEvent, LinkState};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, Verdict};
 use outlast_tcp::profile::{AIX_4_3, Profile};
 use outlast_tcp::{Endpoint, Error, Event};

@@ -3,7 +3,7 @@
 use outlast_agents::{Agents, Config, Entry, Event, Left, Site};
 use outlast_base::time::Instant;
 use outlast_gateway::gateway::{Gateway, GatewayConfig, Transmit};
-use outlast_gateway::link::{InterfaceId, LinkConfig, LinkId};
+use outlast_gateway::links::{InterfaceId, LinkConfig, LinkId};
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_wire::Packet;
 use std::net::IpAddr;

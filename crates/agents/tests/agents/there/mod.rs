@@ -7,10 +7,10 @@ mod frozen;
 use frozen::half;
 use outlast_agents::{Agents, Config, DecodeError, FreezeId, Limits, Message, Session, Site};
 use outlast_base::time::Instant;
-use outlast_gateway::flow::FrozenFlow;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
-use outlast_gateway::link::{Direction, InterfaceId, LinkConfig, LinkId};
+use outlast_gateway::links::{Direction, InterfaceId, LinkConfig, LinkId};
 use outlast_gateway::mechanisms::path::PathMechanismKind;
+use outlast_gateway::tracking::FrozenFlow;
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use outlast_gateway::gateway::{DampingConfig, Gateway, GatewayConfig};
-use outlast_gateway::link::{Direction, LinkConfig};
+use outlast_gateway::links::{Direction, LinkConfig};
 use outlast_gateway::mechanisms::path::PathMechanismKind;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 

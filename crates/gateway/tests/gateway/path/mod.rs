@@ -10,7 +10,7 @@ use outlast_gateway::gateway::{
     DampingConfig, DropCause, Event, Gateway, GatewayConfig, SilenceConfig,
 };
 use outlast_gateway::limits::Limits;
-use outlast_gateway::link::{
+use outlast_gateway::links::{
     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState,
 };
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason, TakeReason, Verdict};
