@@ -20,6 +20,9 @@
 //! leaves the one as retransmitted (`tcp_undo_cwnd_reduction`); counted as lost again, it passes for being on its way
 //! (`tcp_mark_skb_lost`) until the next timeout. A smaller path MTU marks it once more, and then it is sent.
 //!
+//! That marks the whole window. A sender with SACK and a threshold goes back to the initial window before (`initial_window`): all
+//! at once would overflow a short queue, and the kernel would forget what is lost there in turn.
+//!
 //! Fast retransmission (Cáceres and Iftode 1995, section IV) is nearest to this, by what a connection has gone through:
 //!
 //! - A connection that has had a timeout and sets its window by a threshold: its back-off is taken back, and the window
@@ -743,7 +746,9 @@ impl EndpointControl for TcpStack {
             self.forgotten.remove(&id);
             self.left.remove(&id);
             self.stopped.push(id);
-            if self.on_new_path.remove(&id).is_some() {
+            // What it sends again now is a whole window, of which the link's queue may be full already.
+            let is_repaired = known.has_sack && known.has_threshold && (is_shown || is_overdue);
+            if self.on_new_path.remove(&id).is_some() || is_repaired {
                 self.anew.insert(known.cookie);
             }
             return Ok(Outcome::Done);

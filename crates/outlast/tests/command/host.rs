@@ -14,6 +14,7 @@ mod new_path;
 mod operating;
 mod reconnection;
 mod requests;
+mod short_queue;
 mod silence;
 mod slower_path;
 
