@@ -435,7 +435,7 @@ impl Connection {
     /// Looks from now on whether the peer acknowledges what was sent so far.
     fn begin_watch(&mut self, now: Instant) {
         let ends = self.segments().map(|sent| sent.end);
-        let until = ends.reduce(|one, other| one.max(other));
+        let until = ends.reduce(SeqNumber::max);
         self.watch = until.map(|until| Watch::begin(now, until));
     }
 
