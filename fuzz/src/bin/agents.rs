@@ -17,12 +17,12 @@ use outlast_agents::{
 };
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
-use outlast_gateway::tracking::FlowKey;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
 use outlast_gateway::limits::Limits as GatewayLimits;
 use outlast_gateway::links::Direction::{self, FromLink, ToLink};
 use outlast_gateway::links::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
+use outlast_gateway::tracking::FlowKey;
 use outlast_wire::Packet;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

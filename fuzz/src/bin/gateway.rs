@@ -22,7 +22,6 @@ use driver::Known;
 use libfuzzer_sys::fuzz_target;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::{BitRate, ByteCount};
-use outlast_gateway::tracking::{FlowKey, FrozenFlow};
 use outlast_gateway::gateway::{
     DampingConfig, DropCause, FLAP, Gateway, GatewayConfig, SilenceConfig,
 };
@@ -30,6 +29,7 @@ use outlast_gateway::limits::Limits;
 use outlast_gateway::links::Direction::{self, FromLink, ToLink};
 use outlast_gateway::links::{Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::{Level, PathMechanismKind, TakeReason, Verdict};
+use outlast_gateway::tracking::{FlowKey, FrozenFlow};
 use outlast_wire::{IpHeader, Packet, TcpFlags, UdpHeader};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;

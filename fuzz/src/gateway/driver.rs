@@ -3,8 +3,8 @@
 
 use super::{World, damping_of, limits_of, link, mechanism_of, rate_of, silence_of};
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::tracking::{Contest, FlowKey, FrozenFlow, Heard, TcpFlow};
 use outlast_gateway::links::{Direction, InterfaceId};
+use outlast_gateway::tracking::{Contest, FlowKey, FrozenFlow, Heard, TcpFlow};
 use outlast_wire::{Packet, TcpFlags};
 use std::collections::BTreeMap;
 

@@ -3,11 +3,11 @@
 use super::{World, direction, is_lone, link};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
-use outlast_gateway::tracking::{FlowKey, PATIENCE, Phase, TcpFlow};
 use outlast_gateway::gateway::FlowReport;
 use outlast_gateway::links::Direction::{self, FromLink, ToLink};
 use outlast_gateway::links::LinkId;
 use outlast_gateway::mechanisms::path::Verdict;
+use outlast_gateway::tracking::{FlowKey, PATIENCE, Phase, TcpFlow};
 use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
 /// What no packet of a stranger's changes.

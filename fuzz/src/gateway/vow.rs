@@ -1,12 +1,12 @@
 //! What a gateway may send and keep, whatever it was shown.
 
 use super::{INTERFACES, LINKS, World, is_lone, link, supervises};
-use outlast_gateway::tracking::{FlowKey, Phase};
 use outlast_gateway::gateway::{Event, Transmit};
 use outlast_gateway::limits::Limits;
 use outlast_gateway::links::Direction::{self, FromLink, ToLink};
 use outlast_gateway::links::{LinkId, LinkState};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
+use outlast_gateway::tracking::{FlowKey, Phase};
 use outlast_wire::{Packet, TcpFlags, Transport};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
