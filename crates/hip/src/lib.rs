@@ -31,6 +31,7 @@ pub mod identity;
 mod initiator;
 pub mod keymat;
 mod local_scope;
+mod path_mtu;
 pub mod puzzle;
 mod recent;
 mod rekey;

@@ -39,7 +39,8 @@
 //! Other protocols are left alone: their packets must not come twice.
 
 use crate::association::Data;
-use crate::beet::{HEADER_LEN as INNER_HEADER_LEN, Inner};
+use crate::beet::Inner;
+use crate::path_mtu::PathMtu;
 use crate::watch::{Overdue, Watch};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -81,13 +82,6 @@ const DRIFT: u64 = 4_096;
 /// Errors about one segment. Each takes one back-off back, and those that are too many do nothing: a
 /// connection has no more back-offs than Linux repeats a segment (`tcp_retries2`).
 pub(crate) const ERRORS: usize = 15;
-
-/// By how much less the path is said to take: full segments are too long then, and few bytes are lost.
-const MTU_STEP: u32 = 2;
-/// No path of IPv6 takes less (RFC 8200, section 5).
-const LEAST_MTU: u32 = 1_280;
-/// The kernel goes by a path MTU for so long (RFC 8201, section 4).
-const MTU_LASTS: Duration = Duration::from_secs(600);
 
 /// Length of a TCP header without options.
 const HEADER_LEN: usize = 20;
@@ -426,6 +420,12 @@ impl Connection {
         }
     }
 
+    /// Bytes of the longest one.
+    fn longest(&self) -> usize {
+        let lengths = self.segments().map(|sent| sent.data.payload.len());
+        lengths.max().unwrap_or(0)
+    }
+
     fn take_oldest(&mut self) -> Option<Sent> {
         let seq = self.oldest()?.seq;
         let of_data = self.data.take_if(|sent| sent.seq == seq);
@@ -573,26 +573,6 @@ fn too_big(data: &Data, mtu: u32, hosts: [Hit; 2]) -> Option<Vec<u8>> {
     let notice = IcmpNotice::TooBig { mtu };
     let error = Packet::icmp_error(router, notice, &parse(&data.payload, hosts)?);
     Some(error.ok()?.to_bytes().to_vec())
-}
-
-/// What the path to the peer takes, as this host's TCP was told, and when that was.
-#[derive(Debug, Default)]
-struct PathMtu(Option<(u32, Instant)>);
-
-impl PathMtu {
-    /// A smaller one, for which a connection's longest segment is too long; nothing if that is short anyway, or the path
-    /// as small as can be.
-    fn shorter(&mut self, now: Instant, connection: &Connection) -> Option<u32> {
-        let lengths = connection.segments().map(|sent| sent.data.payload.len());
-        let longest = (INNER_HEADER_LEN + lengths.max()?) as u32;
-        let known = self.0.filter(|(_, at)| now.since(*at) < MTU_LASTS);
-        let least = known.map_or(longest, |(mtu, _)| mtu.min(longest));
-        let mtu = least
-            .checked_sub(MTU_STEP)
-            .filter(|&mtu| mtu >= LEAST_MTU)?;
-        self.0 = Some((mtu, now));
-        Some(mtu)
-    }
 }
 
 /// The TCP connections with one peer, by this host's port and the peer's.
@@ -795,7 +775,7 @@ impl Recent {
             if let Some(overdue) = connection.overdue(now) {
                 let mtu = match overdue {
                     Overdue::Silent => None,
-                    Overdue::Forgotten => self.path_mtu.shorter(now, connection),
+                    Overdue::Forgotten => self.path_mtu.shorter(now, connection.longest()),
                 };
                 let oldest = connection.take_oldest();
                 let error = mtu.zip(oldest.as_ref());

@@ -1,9 +1,8 @@
 //! A sender that goes on after a move and has forgotten what is lost: it hears that its path takes less, and its oldest segment goes
 //! again.
 
-use crate::common::{Network, address, identity};
+use crate::common::{Network, address};
 use outlast_base::time::Duration;
-use outlast_hip::Config;
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, Transport};
 
@@ -58,11 +57,7 @@ fn arrived(network: &Network) -> Vec<u32> {
 
 /// Three segments are lost, and the path works again. What node 0 answers is up to it.
 fn moved(wakes_connections: bool) -> Network {
-    let config = || Config {
-        wakes_connections,
-        ..Config::default()
-    };
-    let mut network = Network::pair_of(1, [identity(1), identity(2)], [config(), config()]);
+    let mut network = Network::pair_that_wakes(wakes_connections);
     network.connect(0, 1);
     network.run(Duration::from_secs(1));
     hand_down(&mut network, 1, [0, 0], BYTES);

@@ -109,6 +109,9 @@ fn a_renewed_timestamp_is_neither_ahead_of_its_clock_nor_overtakes_later_ones() 
     network.run(Duration::from_millis(50));
     hand_down(&mut network, 1, [4_000, 0], 1_000, Duration::ZERO);
     network.run(Duration::from_millis(150));
+    // It has everything, so that nothing is sent again.
+    hand_down(&mut network, 0, [0, 5_000], 0, Duration::ZERO);
+    network.run(Duration::from_millis(850));
     let all = arrived(&network);
     let mut numbers: Vec<u32> = all.iter().map(|it| it.1).collect();
     numbers.dedup();

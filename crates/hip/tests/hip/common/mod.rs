@@ -93,6 +93,15 @@ impl Network {
         )
     }
 
+    /// Two hosts that make connections move again after a readdressing, or do not.
+    pub fn pair_that_wakes(wakes_connections: bool) -> Self {
+        let config = || Config {
+            wakes_connections,
+            ..Config::default()
+        };
+        Self::pair_of(1, [identity(1), identity(2)], [config(), config()])
+    }
+
     pub fn pair_of(seed: u64, identities: [Identity; 2], configs: [Config; 2]) -> Self {
         let mut network = Self::new(seed);
         for ((at, identity), config) in identities.into_iter().enumerate().zip(configs) {
