@@ -1,5 +1,5 @@
-//! An outage that is shorter than the retransmission timeout, after which packets take a path of a tenth of the rate: what
-//! leaves at once with the window of the former path, and with the initial one.
+//! An outage that is shorter than the retransmission timeout, after which packets take a slower path: what leaves at once
+//! with the window of the former path, and with the initial one.
 
 use super::{AT_ONCE, Agent, PATIENCE, ip};
 use crate::path::skip;
@@ -19,8 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 pub(super) const SERVER: &str = "10.9.0.1";
-/// Shorter than the least timeout of 0.2 s.
-const OUTAGE: Duration = Duration::from_millis(100);
+/// The fast path's queue of 0.16 s empties first. Then nothing comes for 50 ms and more, which the agent takes for a stall.
+/// No timer of the sender's ends before: its tail loss probe comes two round trips after the last acknowledgement.
+const OUTAGE: Duration = Duration::from_millis(240);
 /// What 4 Mbit/s take for twice as much as the queue of the slow path has room for.
 const FIRST: Duration = Duration::from_millis(300);
 
@@ -96,7 +97,7 @@ impl Paths {
         ip(&switch, "link set near0 master bridge0");
         ip(&mobile, "address add 10.1.0.1/24 dev link0");
         ip(&server, &format!("address add {SERVER}/32 dev lo"));
-        let routers = [(&fast, 1, "40mbit", 200_000), (&slow, 2, "4mbit", 75_000)];
+        let routers = [(&fast, 1, "10mbit", 200_000), (&slow, 2, "4mbit", 75_000)];
         for (router, number, rate, limit) in routers {
             let port = format!("port{number}");
             cable(&switch, &port, router, "link0");
