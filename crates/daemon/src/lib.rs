@@ -4,7 +4,8 @@
 //! The event loop is one thread. A second thread makes requests that the kernel may answer late.
 //! A client that asks for the status cannot hold up packets. A second process, the guardian, lets
 //! packets pass while this process is stopped. Rules, queue and sockets end with the process,
-//! however it ends: traffic then flows as if the daemon had never been there.
+//! however it ends: traffic then flows as if the daemon had never been there. Connections for which something was
+//! acknowledged ahead are ended with a reset to both hosts.
 
 pub mod agents;
 mod clients;
@@ -257,8 +258,11 @@ impl Daemon {
     ///    it missed, and the clock is read once more.
     /// 5. What is due is done: the gateway's deadlines, those of agents and orphans, and questions for peers.
     /// 6. On the eBPF path, links on which one-sided connections wait for an answer are diverted to user space, and links
-    ///    for which nothing is left to do are left to the kernel.
+    ///    for which nothing is left to do, a second later, are left to the kernel: all that waits in the queue is judged, the
+    ///    rules change, and what came meanwhile is judged, too.
     /// 7. The timer is set to the next deadline of all.
+    ///
+    /// A signal to end is obeyed at once: the rest of its wake-up is not done.
     ///
     /// The loop begins with step 4, so that a daemon that has just begun does what is due before it waits.
     fn serve(&mut self) -> io::Result<()> {

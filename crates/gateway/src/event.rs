@@ -11,14 +11,14 @@ use outlast_wire::Packet;
 /// A packet to send.
 #[derive(Clone, Debug)]
 pub struct Transmit {
-    /// Where.
+    /// The link that it is sent on, or seems to come from.
     pub link: LinkId,
     /// [`Direction::ToLink`]: into the link's queue. [`Direction::FromLink`]: to this side, as
     /// if it had come from the link.
     pub direction: Direction,
-    /// What.
+    /// The packet.
     pub packet: Packet,
-    /// Why.
+    /// Why it is sent.
     pub reason: SendReason,
 }
 

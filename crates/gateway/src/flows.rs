@@ -433,7 +433,7 @@ impl Flows {
         }
     }
 
-    /// Forgets a connection whose addresses and ports another one has now.
+    /// Another connection has this one's addresses and ports now: forgets it, and begins anew.
     pub(crate) fn begin_anew(&mut self, links: &mut Links, index: FlowIndex) {
         self.end_pledged(links, index);
         if let Some(mut entry) = self.connections.entry(index) {

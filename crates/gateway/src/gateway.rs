@@ -2,9 +2,9 @@
 //!
 //! It is shown every packet that crosses, told when links go and come, and asked what to send.
 //! The polling order is that of every state machine here: after each `handle_*` call the driver
-//! drains [`Gateway::poll_transmit`], then [`Gateway::poll_event`], then reads
-//! [`Gateway::poll_timeout`] and calls [`Gateway::handle_timeout`] no later than that. Time never
-//! goes back.
+//! drains [`Gateway::poll_transmit`] and [`Gateway::poll_event`], then reads [`Gateway::poll_timeout`] and calls
+//! [`Gateway::handle_timeout`] no later than that. Who makes [`Event::Frozen`] known, or writes it down, drains events
+//! first. Time never goes back, but for packets that are [recalled](Gateway::recall).
 //!
 //! A gateway has two parts. `Links` knows which links are up, and which indicator said so. `Flows`
 //! keeps connections and serves them. This file joins the two. Start reading at `handle_packet`,
@@ -449,7 +449,7 @@ impl Gateway {
 
     /// Shows a packet of an [adopted](Self::adopt) connection that has crossed already.
     ///
-    /// The packet is not counted, and cannot be kept back.
+    /// `now` is when it crossed, which may be before what was said last. The packet is not counted, and cannot be kept back.
     pub fn recall(&mut self, now: Instant, link: LinkId, direction: Direction, packet: &Packet) {
         let Some(state) = self.links.state(link) else {
             return;
@@ -554,8 +554,8 @@ impl Gateway {
 
     /// Takes over a connection that another gateway has frozen, or this one before a restart.
     ///
-    /// The connection's segment is sent on `link` while that is up, until the far host acknowledges it. Deliveries
-    /// without an answer count at once if the far host `is_heard` there, or else from its first sign of life on.
+    /// The connection's segment is sent on `link` while that is up, until the far host acknowledges it. How often it
+    /// was sent in vain is counted from now on if the far host `is_heard` there, and else from its first packet on.
     ///
     /// # Errors
     /// [`ImportError`] if it can be of no connection here, or there is no room; nothing is kept

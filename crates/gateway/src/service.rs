@@ -44,7 +44,8 @@ pub(crate) struct Surroundings {
 pub(crate) struct Wishes {
     /// A turn to send this.
     pub(crate) turn: Option<Waiting>,
-    /// Another shelf of the table: something acknowledged ahead is kept from now on, or no longer.
+    /// Whether its place among those that the table evicts changes: something acknowledged ahead is kept from now on, or no
+    /// longer.
     pub(crate) changes_shelf: bool,
 }
 

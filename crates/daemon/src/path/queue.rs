@@ -1,7 +1,8 @@
 //! The way through user space: packets of the interface wait in an NFQUEUE for the gateway's
 //! verdict - all of them, or those of some addresses.
 //!
-//! It fails open: packets pass when this process is too slow, stopped or gone. Where all packets come,
+//! It fails open: packets pass when this process is too slow, stopped or gone. Only what still waits when the rules are
+//! removed is lost, which is why the queue is emptied before. Where all packets come,
 //! super-segments come whole and are cut for the gateway; one that passes goes on whole.
 
 use super::{as_carried, completed};

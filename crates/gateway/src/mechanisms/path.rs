@@ -178,7 +178,7 @@ pub enum TakeReason {
 pub enum SendReason {
     /// The newest acknowledgement, which the link dropped.
     NewestAck,
-    /// It was kept while the link was down.
+    /// It has waited in the gateway: while the link was down, or for its turn.
     Kept,
     /// It has waited for its connection's share of the link's rate.
     Share,
@@ -240,7 +240,7 @@ pub(crate) enum Waiting {
     Urgent,
     /// Data of a link that was away, in its turn.
     Data,
-    /// Data that came after the link's return, in its turn.
+    /// Data that waits outside of an episode: it came after the link's return, or is sent for its sender.
     InLine,
 }
 

@@ -71,7 +71,8 @@ pub struct Observation {
     pub repeated: bool,
     /// How far its acknowledgement advanced the other host's, in bytes.
     pub newly_acked: u32,
-    /// It is of the connection that had the addresses and ports before, which goes on ([`Contest`]).
+    /// It is of the connection that had the addresses and ports first, and has them again: what was learned of the other
+    /// one is forgotten, and tracking begins anew ([`Contest`]).
     ///
     /// [`Contest`]: super::Contest
     pub begins_anew: bool,

@@ -28,14 +28,16 @@
 //! # Words
 //!
 //! - *kept*: every segment towards the link is, until it is acknowledged. Its [`Fate`] says whether it was
-//!   *transmitted* (and may have arrived), is *lost* (and goes out in its turn), or was *re-sent*.
+//!   *transmitted* (and may have arrived, or is left to its sender for now), is *lost* (and goes out in its turn), or was
+//!   *re-sent*.
 //! - *stale*: the far host would reject the segment for its timestamp (PAWS). All others are *acceptable*. Of a
 //!   segment's copies the *freshest* is the one that its sender sent last.
-//! - *episode*: the time from the link's return until all that was kept then is acknowledged. During its *doubt*,
-//!   what was merely transmitted may have arrived. A *kick* is what goes out to make the connection move.
+//! - *episode*: the time from the link's return, or from a drop of which the link tells after it, until all that was kept
+//!   then is acknowledged and nothing waits behind it, or kicks are given up. During its *doubt*, what was merely
+//!   transmitted may have arrived. A *kick* is what goes out to make the connection move.
 //! - *hole*: what the far host lacks of what it was sent. *Gap*: what passed the gateway unseen, so that only its
 //!   sender has a copy. What would disturb their filling is *set aside*.
-//! - *in line*: new data that waits behind what is kept.
+//! - *in line*: what waits for its turn outside of an episode.
 //!
 //! Needs to see both directions. Past a flow's cap, or when the memory of all flows is used up,
 //! it falls back to the one packet of the smart link layer until that has been recovered from.
@@ -75,7 +77,7 @@ use outlast_base::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 pub(crate) use retention::Retention;
 pub use rules::{HoldRule, HoldRules};
-use segment::{Copy, Fate};
+use segment::{CopyChoice, Fate};
 use sleepers::Sleepers;
 use stage::Stage;
 use stamp::Stamp;
@@ -114,7 +116,8 @@ pub(super) struct Hold {
 
 /// What goes out next.
 enum Next {
-    /// A sign for a sender that times out while its link flaps.
+    /// The far host's last acknowledgement, for the near host: a [nudge](nudge) while the link is down, a duplicate after
+    /// its return.
     Nudge,
     /// The newest acknowledgement, once more.
     NewestAck,
@@ -157,7 +160,7 @@ impl PathMechanism for Hold {
         }
         // A late drop: the link tells of it only after its return, so nothing else would re-send the segment.
         if cx.link.state == LinkState::Up && self.stage.episode().is_none() {
-            self.begin_episode(cx);
+            self.handle_return(cx);
         }
     }
 
@@ -166,7 +169,7 @@ impl PathMechanism for Hold {
             LinkState::Down => self.suspend(cx),
             LinkState::Up => {
                 self.nudge.stop();
-                self.begin_episode(cx);
+                self.handle_return(cx);
                 self.sleepers.begin(cx, !self.kept.has_nothing_acceptable());
             }
         }
@@ -204,7 +207,7 @@ impl PathMechanism for Hold {
         Some(match self.next()? {
             Next::Nudge | Next::NewestAck => Waiting::Urgent,
             Next::Sleeper => Waiting::Data,
-            Next::Kept if self.is_recovering() => Waiting::Data,
+            Next::Kept if self.awaits_delivery() => Waiting::Data,
             Next::Kept => Waiting::InLine,
         })
     }
@@ -326,7 +329,7 @@ impl Hold {
         let is_needed = cx.sack == Some(false)
             || self.is_quiet
             || cx.link.state == LinkState::Down
-            || !self.is_recovering()
+            || !self.awaits_delivery()
             || self.kept.has_no_copy_of(cx.flow.near.acked);
         let is_news = observation.newly_acked > 0;
         let gathers = is_bare && is_news && !is_needed && cx.rules.has(HoldRule::GatherAnswers);
@@ -444,7 +447,7 @@ impl Hold {
         }
     }
 
-    /// What the far host lacks may be for the gateway to send, where its sender does not.
+    /// Notes what the far host lacks, and sends it if its sender does not.
     fn note_holes(&mut self, cx: &Context<'_>, tcp: &TcpHeader, observation: Observation) {
         let acked = cx.flow.near.acked;
         let is_shown = !tcp.options.sack.is_empty();
@@ -559,7 +562,7 @@ impl Hold {
         observation: Observation,
     ) -> bool {
         let may_wait = observation.new_data && cx.link.state == LinkState::Up;
-        if !(may_wait && self.keeps_gaps_in_order(cx) && self.is_recovering()) {
+        if !(may_wait && self.keeps_gaps_in_order(cx) && self.awaits_delivery()) {
             return false;
         }
         let (waits, is_new) = self.kept.waits_behind_gap(packet, cx.flow.near.acked);
@@ -641,8 +644,8 @@ impl Hold {
         }
     }
 
-    /// Whether the connection is to move again.
-    fn is_recovering(&self) -> bool {
+    /// Whether something that was kept at the return is not acknowledged yet.
+    fn awaits_delivery(&self) -> bool {
         let episode = self.stage.episode();
         episode.is_some_and(|episode| !episode.is_delivered())
     }
@@ -665,7 +668,7 @@ impl Hold {
             Kept::Window(window) => {
                 let copy = episode
                     .as_ref()
-                    .map_or(Copy::Freshest, |episode| episode.copy(cx.rules));
+                    .map_or(CopyChoice::Freshest, |episode| episode.copy(cx.rules));
                 let packet = window.next_lost(cx, copy)?;
                 if let Some(episode) = episode {
                     episode.sent_data(&packet);
@@ -702,7 +705,8 @@ impl Hold {
         }
     }
 
-    fn begin_episode(&mut self, cx: &mut Context<'_>) {
+    /// The link is back, or tells of a drop after its return: an episode begins if anything is kept or owed.
+    fn handle_return(&mut self, cx: &mut Context<'_>) {
         let was_certain = self.stage.come_back();
         let has_timestamps = self.near_clock.is_some();
         if cx.sack != Some(false) && cx.rules.has(HoldRule::FillShownHoles) {

@@ -10,11 +10,12 @@ impl Hold {
         self.scope = scope;
     }
 
+    /// Whether the near host gets nudges while the link is down, and the first answers gathered in one.
     pub(in crate::mechanisms::path) const fn set_nudging(&mut self, nudges: bool) {
         self.is_quiet = !nudges;
     }
 
-    /// Whether data is kept.
+    /// Whether data is kept that the far host would accept.
     pub(in crate::mechanisms::path) fn has_kept(&self) -> bool {
         !self.kept.has_nothing_acceptable()
     }

@@ -1,8 +1,8 @@
-//! From a reconnection until the flow moves again: whether the kick worked, and when to repeat it.
+//! The episode of a connection: whether the kick worked, and when to repeat it.
 
 use super::super::SendReason;
 use super::rules::{HoldRule, HoldRules};
-use super::segment::Copy;
+use super::segment::CopyChoice;
 use super::stamp::Stamp;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber, TcpHeader};
@@ -15,7 +15,8 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 /// often at most.
 const KICKS_WITHOUT_DATA: u8 = 6;
 
-/// The time after one link-up, for one flow.
+/// From the link's return, or a late drop, until all that was kept then is acknowledged and nothing waits behind it, or
+/// kicks are given up.
 #[derive(Debug)]
 pub(super) struct Episode {
     /// Everything that was kept at link-up ends here; `None` if only an acknowledgement was.
@@ -47,7 +48,7 @@ pub(super) struct Episode {
 enum Doubt {
     /// The far host has not answered: it may, until then.
     Open { until: Instant },
-    /// It has answered, and what arrives next may be what the link has kept: until then, unless it goes on.
+    /// It has answered, and more of what the link has kept may arrive until then; each such arrival prolongs it.
     Answered { until: Instant },
     /// What is not acknowledged was lost.
     Over,
@@ -116,11 +117,11 @@ impl Episode {
     }
 
     /// Which copies go out now.
-    pub(super) const fn copy(&self, rules: HoldRules) -> Copy {
+    pub(super) const fn copy(&self, rules: HoldRules) -> CopyChoice {
         if (self.kicks == 0 || !rules.has(HoldRule::FreshKick)) && rules.has(HoldRule::FirstCopy) {
-            Copy::InOrder
+            CopyChoice::InOrder
         } else {
-            Copy::Freshest
+            CopyChoice::Freshest
         }
     }
 
@@ -265,8 +266,8 @@ impl Episode {
         self.next_kick = None;
     }
 
-    /// The flow did not move in time. Whose connection `is_over` waits for nobody's answer: a FIN that
-    /// was not acknowledged comes again.
+    /// The flow did not move in time. Without data, a connection that `is_over` is not kicked again: a FIN that was not
+    /// acknowledged is its host's to repeat.
     pub(super) fn kick(&mut self, now: Instant, has_data: bool, is_over: bool) -> Kick {
         self.kicks = self.kicks.saturating_add(1);
         let most = if is_over { 0 } else { KICKS_WITHOUT_DATA };

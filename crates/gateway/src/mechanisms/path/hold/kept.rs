@@ -28,8 +28,8 @@ pub(in crate::mechanisms::path) enum Scope {
     /// All that is not acknowledged.
     #[default]
     All,
-    /// The oldest segment, twice, and the first that was certainly lost, or the one that the far host
-    /// then lacks; the sender repeats the others.
+    /// After an outage that was reported, the oldest segment, twice, and the first behind it that the link did not carry;
+    /// after one that only silence has shown, one behind the oldest, and the oldest. The sender repeats the others.
     Few,
 }
 
@@ -98,7 +98,7 @@ impl Kept {
         }
     }
 
-    /// What the far host shows to lack goes out.
+    /// Marks as lost what the far host shows that it lacks.
     pub(super) fn lose_holes(&mut self) {
         if let Self::Window(window) = self {
             window.lose_holes();
@@ -113,7 +113,7 @@ impl Kept {
         }
     }
 
-    /// Whether something that has certainly not arrived waits to be re-sent.
+    /// Whether something is to be sent.
     pub(super) fn has_lost(&self) -> bool {
         match self {
             Self::Window(window) => window.has_lost(),
@@ -142,7 +142,8 @@ impl Kept {
         }
     }
 
-    /// What was merely transmitted when the link came back, and is not acknowledged by now, was lost.
+    /// What was merely transmitted when the link came back, and is not acknowledged by now, counts as lost: all of it, or with
+    /// [`Scope::Few`] the oldest segment and two behind it.
     pub(super) fn lose_transmitted(&mut self, until: Option<SeqNumber>, scope: Scope) {
         if let (Self::Window(window), Some(until)) = (self, until) {
             match scope {

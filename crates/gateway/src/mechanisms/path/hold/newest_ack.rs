@@ -14,7 +14,7 @@ pub(super) struct NewestAck {
     pub(super) packet: Latest,
     /// When it went onto the link last, from its host or from here, or was taken.
     pub(super) passed_at: Instant,
-    /// The link may have dropped it.
+    /// The far host may lack it: the link may have dropped it, or was never given it.
     pub(super) owed: bool,
     pub(super) copies_left: u8,
     /// What the last one acknowledged that went onto the link while that was up.

@@ -59,7 +59,8 @@ pub enum HoldRule {
     WakeNear,
     /// A far host that may wait is asked, if nothing else draws its answer.
     AskFar,
-    /// Handshakes wait for the link, and are repeated until they are answered.
+    /// Handshakes wait for the link, and are repeated until they are answered: the gateway obeys it for every mechanism
+    /// that keeps other traffic.
     Handshakes,
 }
 

@@ -7,9 +7,11 @@ use outlast_wire::{Packet, SeqNumber, TcpFlags};
 /// What became of a kept segment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fate {
-    /// It went onto the link while that was up; it may have arrived.
+    /// Not to be sent by the gateway as things stand: it went onto the link while that was up and may have arrived, it is
+    /// set aside, or it is left to its sender.
     Transmitted,
-    /// It has certainly not arrived: the link dropped it, or it was never put there.
+    /// To be sent in its turn: the link dropped it or never had it, the far host shows that it lacks it, or it is worth
+    /// sending even if it has arrived.
     Lost,
     /// The gateway has re-sent a copy with this timestamp.
     Resent(Instant, Stamp),
@@ -17,8 +19,8 @@ pub(super) enum Fate {
 
 /// Which copy of a retransmitted segment goes out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Copy {
-    /// As they first went, as long as the receiver takes that, and all but the last.
+pub(super) enum CopyChoice {
+    /// The first copy, as long as the far host would accept its timestamp; of the last segment the freshest.
     InOrder,
     /// The latest retransmission.
     Freshest,
@@ -60,13 +62,13 @@ impl Segment {
     /// retransmission's fresh timestamp rejects older ones (PAWS, RFC 7323, section 5.3).
     pub(super) fn choose(
         &self,
-        copy: Copy,
+        copy: CopyChoice,
         is_last: bool,
         taken_from: Option<Stamp>,
     ) -> (&Packet, Stamp) {
         let first = Stamp::of(&self.first);
         let is_valid = taken_from.is_none_or(|oldest| !first.is_before(oldest));
-        if copy == Copy::InOrder && !is_last && is_valid {
+        if copy == CopyChoice::InOrder && !is_last && is_valid {
             return (&self.first, first);
         }
         (self.freshest(), Stamp::of(self.freshest()))

@@ -49,7 +49,7 @@ pub(super) enum Watch {
 pub(super) struct StandIn {
     /// When the last outage began.
     away_since: Instant,
-    /// Until then the sender's timeout may be that of the outage; `None` where that is nothing to it.
+    /// When watching ends: until then the sender's timeout may be that of the outage. `None`: nothing is watched.
     until: Option<Instant>,
     watch: Watch,
     /// What the far host shows to lack.

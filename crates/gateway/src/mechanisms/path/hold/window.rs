@@ -4,7 +4,7 @@ use super::super::Context;
 use super::order::Order;
 use super::retention::Retention;
 use super::rules::HoldRule;
-use super::segment::{Copy, Fate, Segment, range};
+use super::segment::{CopyChoice, Fate, Segment, range};
 use super::stamp::Stamp;
 use crate::limits::Budget;
 use alloc::collections::VecDeque;
@@ -55,13 +55,14 @@ pub(super) struct Window {
 pub(super) struct Full;
 
 impl Window {
-    /// Whether nothing is kept whose timestamp the far host would accept.
+    /// Whether nothing is kept whose timestamp the far host would accept: the last segment has the newest one, unless its
+    /// sender has repeated others since.
     pub(super) fn has_nothing_acceptable(&self) -> bool {
         let newest = self.segments.back();
         newest.is_none_or(|newest| self.keeps_stale && self.is_stale(newest))
     }
 
-    /// Whether a segment that has certainly not arrived waits to be re-sent.
+    /// Whether a segment is to be sent.
     pub(super) const fn has_lost(&self) -> bool {
         self.lost > 0
     }
@@ -495,11 +496,11 @@ impl Window {
         }
     }
 
-    /// The segment at `wanted` is the next that the far host lacks. No more than a [few](FEW) with older
-    /// timestamps go before it: behind it the far host rejects them, and whoever waits for the hole
-    /// has nothing of them until it is filled. Of what its sender had sent by `kept_until` the others
-    /// are set aside as merely transmitted; returns whether there are such. If the segment is not
-    /// kept, its sender has to repeat it, with a newer timestamp than all of these.
+    /// The segment at `wanted` is the next that the far host lacks. At most a [few](FEW) segments with older timestamps
+    /// go before it; the application can read none of them until the hole is filled, and once it is, the far host
+    /// rejects them. Of what the sender had sent by `kept_until` the others are set aside as merely transmitted;
+    /// returns whether there are such. If the segment at `wanted` is not kept, its sender has to repeat it, with a newer
+    /// timestamp than all of these.
     pub(super) fn give_way_to(
         &mut self,
         wanted: SeqNumber,
@@ -513,7 +514,11 @@ impl Window {
             // It has gone: the far host will say what it still takes.
             return false;
         }
-        let hole = front.map(|front| front.choose(Copy::InOrder, is_last, self.taken_from).1);
+        let hole = front.map(|front| {
+            front
+                .choose(CopyChoice::InOrder, is_last, self.taken_from)
+                .1
+        });
         let (mut few, mut is_any_aside) = (FEW, false);
         for place in 0..self.segments.len() {
             let segment = &self.segments[place];
@@ -683,7 +688,7 @@ impl Window {
 
     /// The next segment to re-send, now marked as re-sent: the oldest timestamp first, for what
     /// is fresher must not come before it; of equal ones in sequence order.
-    pub(super) fn next_lost(&mut self, cx: &Context<'_>, copy: Copy) -> Option<Packet> {
+    pub(super) fn next_lost(&mut self, cx: &Context<'_>, copy: CopyChoice) -> Option<Packet> {
         if self.lost == 0 {
             return None;
         }
