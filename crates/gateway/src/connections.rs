@@ -31,10 +31,8 @@ pub(crate) struct Connection {
     /// Segments on its addresses and ports that do not belong to it; `None` while there are none.
     pub(crate) contest: Option<Box<Contest>>,
     pub(crate) link: LinkId,
-    /// The link's state that the mechanism knows.
-    pub(crate) state: LinkState,
-    /// That state, with its beginning and the indicator that reported it.
-    pub(crate) told: StateSince,
+    /// The link's state that the mechanism knows, with its beginning and the indicator that reported it.
+    pub(crate) known_link_state: StateSince,
     pub(crate) silence: FlowSilence,
     /// Whether each host's SYN permits SACK, by [`Direction`]; `None`: it was not seen.
     permits_sack: [Option<bool>; 2],
@@ -95,8 +93,7 @@ impl Connection {
             tracked,
             contest: None,
             link,
-            state: state.state,
-            told: state,
+            known_link_state: state,
             silence: FlowSilence::default(),
             permits_sack: [None; 2],
             mss: [None; 2],
@@ -375,8 +372,8 @@ impl Connections {
         let mut doubtful = 0;
         for (_, index) in &self.by_link {
             if let Some(connection) = self.table.flow_mut(*index) {
-                let told = connection.told;
-                let was_down = told.state == LinkState::Down && told.since <= since;
+                let known = connection.known_link_state;
+                let was_down = known.state == LinkState::Down && known.since <= since;
                 connection.is_doubtful = [!was_down; 2];
                 doubtful += usize::from(!was_down);
             }

@@ -241,8 +241,7 @@ impl Flows {
     ) {
         self.move_flow(links, index, link);
         if let Some(connection) = self.connections.at_mut(index) {
-            connection.state = state.state;
-            connection.told = state;
+            connection.known_link_state = state;
             connection.is_proven = true;
         }
         self.wake_mechanism(index);
@@ -271,7 +270,7 @@ impl Flows {
             connection.tracked = tracked;
         }
         connection.is_proven |= tracked.phase != Phase::Opening;
-        if connection.state != state.state {
+        if connection.known_link_state.state != state.state {
             self.change_link_of(links, now, index, state);
         }
     }
@@ -325,8 +324,7 @@ impl Flows {
         if let Some(entry) = self.connections.entry(index) {
             let (far_host, interface) = (entry.far_host(), entry.interface());
             let connection = entry.connection;
-            connection.state = state.state;
-            connection.told = state;
+            connection.known_link_state = state;
             connection.departed = 0;
             // What was on its way is answered late, or by what the gateway sends.
             connection.tracked.rtt.discard();
@@ -396,8 +394,8 @@ impl Flows {
             return false;
         };
         let could_answer = || {
-            let told = connection.told;
-            let is_up = connection.state == LinkState::Up && now.since(told.since) >= PATIENCE;
+            let known = connection.known_link_state;
+            let is_up = known.state == LinkState::Up && now.since(known.since) >= PATIENCE;
             is_up && !links.is_suspected(connection.link)
         };
         let is_kept = connection.held.0 > 0 || connection.is_pledged;
@@ -705,7 +703,7 @@ impl Flows {
             else {
                 continue;
             };
-            if connection.state != state.state {
+            if connection.known_link_state.state != state.state {
                 let (since, by) = (sign.since, sign.why);
                 self.change_link_of(links, now, index, StateSince { since, by, ..state });
             }
@@ -928,7 +926,7 @@ impl Flows {
         let Some(connection) = self.connections.at(index) else {
             return;
         };
-        let (state, phase) = (connection.told, connection.tracked.phase);
+        let (state, phase) = (connection.known_link_state, connection.tracked.phase);
         let near = &connection.tracked.near;
         let is_last = acknowledgement
             .tcp()
@@ -985,8 +983,9 @@ fn surroundings(
     releases: &Releases,
 ) -> Surroundings {
     let (connection, interface) = (&*entry.connection, entry.interface());
-    let link = match link.state == connection.state {
-        true => connection.told,
+    let known = connection.known_link_state;
+    let link = match link.state == known.state {
+        true => known,
         false => link,
     };
     Surroundings {

@@ -799,7 +799,7 @@ impl Gateway {
         // Before both hosts are known, anybody may have sent a packet from the link.
         let is_followed = phase != Phase::Opening || direction == Direction::ToLink;
         let is_elsewhere = is_followed && connection.link != link;
-        let is_news = is_followed && connection.state != state.state;
+        let is_news = is_followed && connection.known_link_state.state != state.state;
         if state.state == LinkState::Down {
             connection.tracked.rtt.discard();
         }

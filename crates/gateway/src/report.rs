@@ -69,7 +69,8 @@ impl Activity {
         let waits = |mechanism: &dyn PathMechanism| {
             (mechanism.waiting().is_some(), mechanism.poll_timeout())
         };
-        match (connection.state, connection.mechanism.as_deref().map(waits)) {
+        let state = connection.known_link_state.state;
+        match (state, connection.mechanism.as_deref().map(waits)) {
             (LinkState::Down, _) if connection.held.0 > 0 => Self::Holding,
             (LinkState::Down, _) => Self::Away,
             (LinkState::Up, Some((true, _))) => Self::Delivering,

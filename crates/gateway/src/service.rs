@@ -218,7 +218,8 @@ impl Service {
     pub(crate) fn rest(&mut self, now: Instant, entry: &mut Entry<'_>) {
         let far_host = entry.far_host();
         let connection = &mut *entry.connection;
-        let is_up = connection.state == LinkState::Up && connection.deadline.is_none();
+        let is_up =
+            connection.known_link_state.state == LinkState::Up && connection.deadline.is_none();
         let Some(mechanism) = connection.mechanism.as_mut().filter(|_| is_up) else {
             return;
         };

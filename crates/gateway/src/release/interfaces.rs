@@ -277,7 +277,7 @@ impl Releases {
             return;
         };
         outbox.counters.others_evicted += release.handshakes.keep(index, packet, limits);
-        if connection.state == LinkState::Up {
+        if connection.known_link_state.state == LinkState::Up {
             // Told only when the link is back already.
             release.change_link(now, index, LinkState::Up);
         }
