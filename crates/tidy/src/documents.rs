@@ -1,4 +1,4 @@
-//! Rules for documents: links that lead somewhere, commands that are run.
+//! Rules for documents: links that lead somewhere, commands that are run, experiments that are there.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
@@ -150,6 +150,40 @@ pub fn readme_commands_are_run(repository: &Repository) -> Offences {
     offences
 }
 
+/// Every experiment that a page tells the reader to run is one of those that the command has: published works by
+/// `outlast papers`, our own trials by `outlast trials`.
+#[must_use]
+pub fn experiments_are_there(repository: &Repository) -> Offences {
+    let mut offences = Offences::new(
+        "Name an experiment that `outlast papers list` or `outlast trials list` shows, by the command that shows it.",
+    );
+    for kind in ["papers", "trials"] {
+        let command = format!("outlast {kind} run ");
+        let known = format!("crates/{kind}/src/");
+        let is_there = |name: &str| {
+            let line = format!("name: \"{name}\",");
+            let mut sources = repository.texts(".rs");
+            sources.any(|(path, text)| path.starts_with(&known) && text.contains(&line))
+        };
+        for (path, text) in repository.texts(".md") {
+            for (number, line) in (1..).zip(text.lines()) {
+                for rest in line.split(&command).skip(1) {
+                    let is_part =
+                        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+                    let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+                    let name = &rest[..end];
+                    if !name.is_empty() && !is_there(name) {
+                        offences.add(format!(
+                            "{path}:{number}: no experiment of `{kind}` is called {name}"
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    offences
+}
+
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
@@ -228,6 +262,19 @@ mod tests {
                 "README.md:6: `cargo test --workspace` is not run",
                 "README.md:7: `cargo run -- doctor` is not run",
             ]
+        );
+    }
+
+    #[test]
+    fn an_experiment_that_is_not_there_is_found() {
+        let page = "By `outlast trials run herd --full` and `outlast papers run herd`, or `outlast papers run NAME`.\n";
+        let repository = Repository::of(&[
+            ("docs/page.md", page),
+            ("crates/trials/src/herd.rs", "    name: \"herd\",\n"),
+        ]);
+        assert_eq!(
+            experiments_are_there(&repository).list(),
+            ["docs/page.md:1: no experiment of `papers` is called herd"]
         );
     }
 

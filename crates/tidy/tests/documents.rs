@@ -11,3 +11,8 @@ fn links_lead_somewhere() {
 fn the_readme_s_commands_are_run() {
     documents::readme_commands_are_run(&Repository::open()).assert_none();
 }
+
+#[test]
+fn experiments_are_there() {
+    documents::experiments_are_there(&Repository::open()).assert_none();
+}

@@ -15,7 +15,7 @@ use outlast_experiments::job::Job;
 use outlast_experiments::present::{mean, own_claim, share};
 use outlast_experiments::record::{Record, Runs};
 use outlast_experiments::setting::{Outages, Setting, Task};
-use outlast_report::judgement::{Judged, Published};
+use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::table::{Cell as Shown, Column, Table, Tone};
 use outlast_report::unit::Unit;
 use outlast_scenario::{Congestion, IpVersion, Mechanism};
@@ -265,12 +265,19 @@ fn claims(cells: &[Cell], runs: &Runs) -> Vec<Judged> {
         )
         .judge(worst(of(true).map(|(_, herd)| herd.busiest()).collect())),
         own(
-            "Without it the last connection waits longer than with it (multiple of its fair share, least \
-             of all runs).",
+            "Without it the last connection waits longer than with it (the least wait of all runs without it, as a multiple of the \
+             longest with it).",
             Unit::Factor,
             Published::AtLeast(1.0),
         )
-        .judge(least(of(false).map(wait).collect())),
+        .judge(
+            least(of(false).map(wait).collect())
+                .zip(worst(of(true).map(wait).collect()))
+                .map(|(without, with)| Measured {
+                    value: without.value / with.value,
+                    ..without
+                }),
+        ),
         own(
             "Everything that was said is read as it was said, with the daemon and without (share of runs).",
             Unit::Share,

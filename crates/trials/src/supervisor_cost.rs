@@ -169,8 +169,8 @@ fn claims(runs: &Runs) -> Vec<Judged> {
     vec![
         own_claim(
             "supervisor-cost",
-            "The supervisor host carries packets of 1,500 bytes faster than any wireless link of today's cellular \
-             networks or of the paper: at least 100 Mbit/s, which the paper hoped for.",
+            "The supervisor host carries packets of 1,500 bytes at 100 Mbit/s at least, which the paper reckoned for its \
+             Pentium.",
             Unit::BitsPerSecond,
             Published::AtLeast(100e6),
         )

@@ -50,7 +50,7 @@ pub(crate) struct ReportArguments {
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// The full extent: the parameters that were published, for which the lab needs hours.
+    /// The full extent: all cells and repetitions, of published works as published. The lab may need hours.
     #[arg(long)]
     full: bool,
 
