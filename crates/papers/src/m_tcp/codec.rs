@@ -1,6 +1,5 @@
 //! Figure 14: how long compression and decompression of a packet take, by packet size and level.
 
-use super::claim;
 use super::timing::{ROUNDS, job, median_us, observed, timed};
 use outlast_base::time::Duration;
 use outlast_compression::Codec;
@@ -12,7 +11,7 @@ use outlast_experiments::present::own_claim;
 use outlast_experiments::record::Runs;
 use outlast_experiments::trial::{Trial, TrialError};
 use outlast_lab::Cancel;
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
 use outlast_wire::compressed::CompressionMessage;
@@ -156,7 +155,8 @@ impl Figure for Times {
             ]);
         }
         table.note(
-            "On this machine's processor; the paper's was a Pentium of 100 MHz. \"Of the packet\" counts headers. \
+            "On this machine's processor; the paper's was a Pentium of 100 MHz, which took about 3 ms to compress a packet \
+             of 1,400 bytes (section 6.5): times are not judged. \"Of the packet\" counts headers. \
              Text and binary are what `content` of a scenario generates.",
         );
         Part::new(self.title()).table(table).claims(claims(&rows))
@@ -164,21 +164,16 @@ impl Figure for Times {
 }
 
 fn claims(rows: &[Row]) -> Vec<Judged> {
-    let largest = SIZES[SIZES.len() - 1];
     let of = |level: u8| {
         let rows = rows.iter().filter(move |row| row.level == level);
         rows.map(|row| (row.compress_us, row.ratio))
     };
     let change = of(1).zip(of(9)).map(|(fast, small)| fast.1 - small.1);
-    let most = |values: &mut dyn Iterator<Item = f64>| {
-        values.reduce(f64::max).map(|value| Measured {
-            value,
-            standard_deviation: None,
-            count: ROUNDS,
-        })
-    };
-    let costs = rows.iter().filter(|row| row.size == largest);
-    let mut costs = costs.map(|row| row.compress_us / 1e6);
+    let largest = change.reduce(f64::max).map(|value| Measured {
+        value,
+        standard_deviation: None,
+        count: ROUNDS,
+    });
     vec![
         own_claim(
             "figure-14",
@@ -187,14 +182,6 @@ fn claims(rows: &[Row]) -> Vec<Judged> {
             Unit::Share,
             Published::AtMost(0.05),
         )
-        .judge(most(&mut change.into_iter())),
-        claim(
-            "section 6.5",
-            "Compression costs about 3 ms for a packet of 1,400 bytes; less on a faster processor (most).",
-            Unit::Seconds,
-            Published::AtMost(0.003),
-            Tolerance::Absolute(0.0),
-        )
-        .judge(most(&mut costs)),
+        .judge(largest),
     ]
 }

@@ -7,7 +7,7 @@ use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{mean, own_claim};
 use outlast_experiments::record::Runs;
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::unit::Unit;
 use outlast_scenario::Mechanism;
 
@@ -17,8 +17,10 @@ pub struct NearSender;
 
 const KILOBYTES: [u32; 3] = [100, 500, 1_000];
 
-/// The paper's third is a reading of the whole of two figures; a half counts as the same statement.
-const A_HALF: Tolerance = Tolerance::Absolute(1.0 / 6.0);
+/// Why TCP is not slower.
+const FASTER_TCP: &str = "with disconnections of 0.5 and 1.5 s plain TCP takes about twice as long as M-TCP, with those of \
+    3.5 and 4.5 s three to seven times as long. What made the paper's TCP slower is not told: some of its transfers even \
+    failed, none here.";
 
 fn transfers(gateway: Mechanism) -> Vec<Transfer> {
     let mut all = Vec::new();
@@ -110,13 +112,16 @@ fn claims(runs: &Runs) -> Vec<Judged> {
             Published::AtMost(0.03),
         )
         .judge(worst),
-        claim(
-            "section 6.5",
-            "M-TCP over five hops: transfer time as a share of plain TCP's, mean over 500 kB and 1 MB.",
-            Unit::Share,
-            Published::AtMost(1.0 / 3.0),
-            A_HALF,
-        )
+        Claim {
+            departure: Some(FASTER_TCP.into()),
+            ..claim(
+                "section 6.5",
+                "M-TCP over five hops: transfer time as a share of plain TCP's, mean over 500 kB and 1 MB.",
+                Unit::Share,
+                Published::AtMost(1.0 / 3.0),
+                Tolerance::Exact,
+            )
+        }
         .judge(mean(shares)),
     ]
 }

@@ -162,8 +162,8 @@ impl Trial for ProcessingTrial {
 
 /// Why the ratio is another one.
 const FORWARDING: &str = "the paper's 31 µs are the IP layer of a kernel. Forwarding here is a look-up of the \
-    connection alone, an eighth of a microsecond, so that the half microsecond of the mechanism makes a larger \
-    ratio.";
+    connection alone, less than a tenth of a microsecond, so that the quarter of a microsecond of the mechanism \
+    makes a larger ratio.";
 
 impl Figure for Processing {
     fn name(&self) -> &'static str {

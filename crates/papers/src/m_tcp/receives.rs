@@ -4,6 +4,7 @@ use super::claim;
 use super::testbed::{DISCONNECTIONS, PROCESSES, Sender, Transfer, trials};
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::{Job, Watch};
+use outlast_experiments::present::mean;
 use outlast_experiments::record::{Record, Runs};
 use outlast_report::judgement::{Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
@@ -101,7 +102,7 @@ impl Figure for Receives {
             "Payload bytes that came to the mobile, for each byte of {KILOBYTES} kB. The paper does not tell the \
              file's size."
         ));
-        let fewer = pairs.iter().filter(|(ours, plain)| ours <= plain).count();
+        let fewer = pairs.iter().filter(|(ours, plain)| ours < plain).count();
         let all = pairs.len();
         let share = (all > 0).then(|| Measured {
             value: fewer as f64 / all as f64,
@@ -109,6 +110,7 @@ impl Figure for Receives {
             count: all,
         });
         let most = pairs.iter().map(|(ours, _)| *ours).reduce(f64::max);
+        let unaided = mean(pairs.iter().map(|(_, plain)| *plain));
         Part::new(self.title()).table(table).claims(vec![
             claim(
                 "figure 13",
@@ -124,13 +126,23 @@ impl Figure for Receives {
                 "Receives per byte with M-TCP, as in 1.02 of M-TCP against 1.06 of TCP (the most).",
                 Unit::Factor,
                 Published::AtMost(1.02),
-                Tolerance::Absolute(0.04),
+                // A quarter of the difference that the paper shows.
+                Tolerance::Absolute(0.01),
             )
             .judge(most.map(|value| Measured {
                 value,
                 standard_deviation: None,
                 count: all,
             })),
+            claim(
+                "figure 13",
+                "Receives per byte with TCP, as in 1.06 of TCP against 1.02 of M-TCP (mean of cells).",
+                Unit::Factor,
+                Published::About(1.06),
+                // Half of the difference that the paper shows.
+                Tolerance::Absolute(0.02),
+            )
+            .judge(unaided),
         ])
     }
 }

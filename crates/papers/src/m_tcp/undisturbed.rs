@@ -4,7 +4,6 @@ use super::claim;
 use super::testbed::interval;
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
-use outlast_experiments::present::{mean, own_claim};
 use outlast_experiments::record::Runs;
 use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
@@ -49,7 +48,8 @@ impl Undelayed {
             false => (2_000, 0.0, 1_500),
             true => (40_000, 0.051, 576),
         };
-        // What the paper's supervisor host needs for a packet.
+        // What the paper's supervisor host needs for a packet. It makes M-TCP slower from near by, so that how much slower is
+        // given, not found.
         let processing_us = match self.gateway {
             Mechanism::None => 0,
             _ => 81,
@@ -148,7 +148,7 @@ impl Figure for Undisturbed {
         }
         table.note(format!(
             "10 Mbit/s, a window of 16 KiB, {} transfers for each cell; the paper has 50. Each packet waits 81 µs in the \
-             supervisor host.",
+             supervisor host, as in the paper: over 5 hops that is most of the difference, which is therefore not judged.",
             extent.choose(10, 50)
         ));
         Part::new(self.title()).table(table).claims(claims(runs))
@@ -156,23 +156,15 @@ impl Figure for Undisturbed {
 }
 
 fn claims(runs: &Runs) -> Vec<Judged> {
-    let ratios = |is_far: bool| {
-        let transfers = transfers(Mechanism::MTcp).filter(move |one| one.is_far == is_far);
-        transfers.filter_map(|ours| {
-            let plain = Undelayed {
-                gateway: Mechanism::None,
-                ..ours
-            };
-            Some(time(runs, &ours)? / time(runs, &plain)?)
-        })
-    };
-    let tends = mean(ratios(false));
-    let near = ratios(false).reduce(f64::max).map(|value| Measured {
-        value,
-        standard_deviation: None,
-        count: KILOBYTES.len(),
+    let far = transfers(Mechanism::MTcp).filter(|one| one.is_far);
+    let far = far.filter_map(|ours| {
+        let plain = Undelayed {
+            gateway: Mechanism::None,
+            ..ours
+        };
+        Some(time(runs, &ours)? / time(runs, &plain)?)
     });
-    let far: Vec<f64> = ratios(true).collect();
+    let far: Vec<f64> = far.collect();
     let faster = far.iter().filter(|ratio| **ratio < 1.0).count();
     let far = (!far.is_empty()).then(|| Measured {
         value: faster as f64 / far.len() as f64,
@@ -180,22 +172,6 @@ fn claims(runs: &Runs) -> Vec<Judged> {
         count: far.len(),
     });
     vec![
-        claim(
-            "figure 18",
-            "Over 5 hops M-TCP tends to be slower than TCP (its time as a share of TCP's, mean of sizes).",
-            Unit::Share,
-            Published::AtLeast(1.0),
-            Tolerance::Exact,
-        )
-        .judge(tends),
-        own_claim(
-            "figure-18",
-            "Over 5 hops M-TCP takes at most 10 % longer than TCP, which is our reading of \"slightly \
-             slower\" (its time as a share of TCP's, the largest).",
-            Unit::Share,
-            Published::AtMost(1.1),
-        )
-        .judge(near),
         claim(
             "figure 18",
             "Over 15 hops M-TCP is faster for all three sizes (share of sizes).",
