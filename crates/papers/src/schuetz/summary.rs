@@ -138,7 +138,7 @@ fn of_trigger(extent: Extent, runs: &Runs, best: Option<f64>) -> Vec<Judged> {
             "Experiments with the prototype come to within 86 to 96 % of constant connectivity (worst cell).",
             Unit::Share,
             Published::Between(0.86, 0.96),
-            Tolerance::Absolute(0.02),
+            Tolerance::Exact,
         )
     };
     vec![

@@ -10,7 +10,7 @@ use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{own_claim, share};
 use outlast_experiments::record::{Record, Runs};
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Curves, Point, Series};
 use outlast_report::table::{Cell, Column, Table, Tone};
@@ -125,6 +125,13 @@ pub(super) const OVER: u32 = 24;
 pub(super) const BEST_S: f64 = 21.0;
 /// How well times are read off the figures.
 pub(super) const READ_OFF: Tolerance = Tolerance::Relative(0.1);
+/// Why the worst cell, whose disconnection comes after 2 s, is slower than the paper's.
+const AFTER_SLOW_START: &str = "in the worst cell, after 2 s, slow start had just overfilled the queue and left a \
+    small window. The timeout halves it, and Reno needs many seconds to fill the link again; disconnections that come \
+    later find a larger window. What window the paper's hosts had is not told.";
+/// Why readdressing takes less than the paper says of it.
+const SOONER: &str = "readdressing here is three messages, UPDATE, its answer with an echo request, and the echo, so that the \
+    correspondent knows of the new address one and a half round trips after the mobile has it.";
 
 impl Figure for Surface {
     fn name(&self) -> &'static str {
@@ -186,6 +193,23 @@ impl Surface {
         pairs
             .filter_map(|(up, down)| self.median(runs, up, down))
             .collect()
+    }
+
+    /// By which share the median of each interrupted pair differs from that of standard TCP.
+    fn changes(&self, extent: Extent, runs: &Runs, downs: impl Fn(u32) -> bool) -> Vec<f64> {
+        let pairs = interrupted(extent)
+            .flat_map(|up| disconnected(extent).iter().map(move |&down| (up, down)));
+        let pairs = pairs.filter(|&(_, down)| downs(down));
+        let change = |(up, down)| {
+            let ours = self.median(runs, up, down)?;
+            let standard = single::of(runs, Variant::Tcp, self.readdressing, up, down);
+            let [_, standard, _] = single::quartiles(standard, up, down)?;
+            Some(match ours == standard {
+                true => 0.0,
+                false => (ours / standard - 1.0).abs(),
+            })
+        };
+        pairs.filter_map(change).collect()
     }
 
     /// Net times of all interrupted transfers with one length of the disconnected period.
@@ -385,6 +409,7 @@ fn of_tcp(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
 
 fn of_user_timeout(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
     let long = figure.medians(extent, runs, |down| down > 143);
+    let changes = figure.changes(extent, runs, |down| down < 130);
     let middle =
         |values: &[f64]| outlast_experiments::present::median(values.iter().copied().map(Some));
     vec![
@@ -396,6 +421,16 @@ fn of_user_timeout(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged>
             Tolerance::Exact,
         )
         .judge(figure.aborted(extent, runs, |_| true)),
+        claim(
+            "section 4.1.2",
+            "Below 130 s of disconnection times differ very little from those without the option (most by which a \
+             cell's median does).",
+            Unit::Share,
+            Published::AtMost(0.0),
+            // As far as times can be read off the figures.
+            Tolerance::Absolute(0.1),
+        )
+        .judge(extreme(&changes, f64::max)),
         claim(
             "section 4.1.2",
             "After long disconnections, beyond 143 s, most connections take 105 to 140 s (median).",
@@ -415,25 +450,32 @@ fn of_trigger(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
             "section 4.1.3",
             "The net transmission time is at least 24 s in every cell (least median).",
             Unit::Seconds,
-            Published::Between(24.0, 27.0),
-            READ_OFF,
+            Published::AtLeast(24.0),
+            // 2.5 s are given, and 25 MB need 20.7 s on the link: a tenth less than 24 s could not fail.
+            Tolerance::Exact,
         )
         .judge(extreme(&all, f64::min)),
-        claim(
-            "section 4.1.3",
-            "The net transmission time is at most 27 s in every cell (greatest median).",
-            Unit::Seconds,
-            Published::Between(24.0, 27.0),
-            READ_OFF,
-        )
+        Claim {
+            departure: Some(AFTER_SLOW_START.into()),
+            ..claim(
+                "section 4.1.3",
+                "The net transmission time is at most 27 s in every cell (greatest median).",
+                Unit::Seconds,
+                Published::Between(24.0, 27.0),
+                READ_OFF,
+            )
+        }
         .judge(extreme(&all, f64::max)),
-        claim(
-            "section 4.1.4",
-            "Performance is within 72 to 86 % of the best case of 21 s (worst cell).",
-            Unit::Share,
-            Published::Between(0.72, 0.86),
-            Tolerance::Absolute(0.02),
-        )
+        Claim {
+            departure: Some(AFTER_SLOW_START.into()),
+            ..claim(
+                "section 4.1.4",
+                "Performance is within 72 to 86 % of the best case of 21 s (worst cell).",
+                Unit::Share,
+                Published::Between(0.72, 0.86),
+                Tolerance::Exact,
+            )
+        }
         .judge(extreme(&efficiency, f64::min)),
     ];
     claims.push(own(figure, extent, runs));
@@ -444,14 +486,17 @@ fn of_expected_trigger(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Jud
     let all = figure.medians(extent, runs, |_| true);
     let efficiency: Vec<f64> = all.iter().map(|net| BEST_S / net).collect();
     vec![
-        claim(
-            "section 4.1.4",
-            "With better implementations of HIP, 86 to 96 % of the best case are expected (worst \
-             cell).",
-            Unit::Share,
-            Published::Between(0.86, 0.96),
-            Tolerance::Absolute(0.02),
-        )
+        Claim {
+            departure: Some(AFTER_SLOW_START.into()),
+            ..claim(
+                "section 4.1.4",
+                "With better implementations of HIP, 86 to 96 % of the best case are expected (worst \
+                 cell).",
+                Unit::Share,
+                Published::Between(0.86, 0.96),
+                Tolerance::Exact,
+            )
+        }
         .judge(extreme(&efficiency, f64::min)),
         own(figure, extent, runs),
     ]
@@ -487,13 +532,16 @@ fn of_readdressing(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged>
         ..worst
     });
     vec![
-        claim(
-            "section 4.1.3",
-            "Readdressing should take two to three round trips, 200 to 300 ms (the longest one).",
-            Unit::Seconds,
-            Published::AtMost(0.3),
-            Tolerance::Exact,
-        )
+        Claim {
+            departure: Some(SOONER.into()),
+            ..claim(
+                "section 4.1.3",
+                "Readdressing should take two to three round trips, 200 to 300 ms (the longest one).",
+                Unit::Seconds,
+                Published::Between(0.2, 0.3),
+                Tolerance::Exact,
+            )
+        }
         .judge(extreme(&times, f64::max)),
         own_claim(
             figure.name,
