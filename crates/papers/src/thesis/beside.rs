@@ -38,20 +38,69 @@ pub fn arithmetic(
     labels: Vec<Column>,
     rows: Vec<Beside>,
 ) -> Part {
+    let note = "Arithmetic: nothing is measured, and nothing is judged.";
+    shown(part, title, labels, rows, "Stated", false, note)
+}
+
+/// `part` with a table of `rows` that judges nothing, for the reason in `note`.
+///
+/// For published numbers that the model is built from.
+#[must_use]
+pub fn unjudged(
+    part: Part,
+    title: impl Into<String>,
+    labels: Vec<Column>,
+    rows: Vec<Beside>,
+    note: &str,
+) -> Part {
+    let is_spread = is_spread(&rows);
+    shown(part, title, labels, rows, "Published", is_spread, note)
+}
+
+fn shown(
+    part: Part,
+    title: impl Into<String>,
+    labels: Vec<Column>,
+    rows: Vec<Beside>,
+    reference: &str,
+    is_spread: bool,
+    note: &str,
+) -> Part {
     let mut columns = labels;
-    columns.extend([
-        Column::text("stated", "Stated"),
-        Column::text("ours", "Ours"),
-        Column::text("difference", "Difference"),
-    ]);
+    columns.extend(columns_of_numbers(reference, is_spread));
     let mut table = Table::new(columns);
     for row in rows {
         let mut cells = row.labels;
-        cells.extend(numbers(&row.claim, row.ours, false).into_iter().take(3));
+        cells.extend(numbers(&row.claim, row.ours, is_spread));
+        // The last one is what is accepted.
+        cells.pop();
         table.push(cells);
     }
-    table.note("Arithmetic: nothing is measured, and nothing is judged.");
+    table.note(note);
     part.table(table.titled(title))
+}
+
+/// Whether a number is of several runs: a single run has no spread.
+fn is_spread(rows: &[Beside]) -> bool {
+    rows.iter()
+        .any(|row| row.ours.is_some_and(|ours| ours.count > 1))
+}
+
+/// The columns of [`numbers`] but for what is accepted.
+fn columns_of_numbers(reference: &str, is_spread: bool) -> Vec<Column> {
+    let mut columns = vec![
+        Column::text(reference.to_lowercase(), reference),
+        Column::text("ours", "Ours"),
+    ];
+    if is_spread {
+        columns.extend([
+            Column::text("least", "Least"),
+            Column::text("greatest", "Greatest"),
+            Column::text("runs", "Runs"),
+        ]);
+    }
+    columns.push(Column::text("difference", "Difference"));
+    columns
 }
 
 /// `part` with the table of `rows` beside a `reference`, such as "Model".
@@ -64,23 +113,9 @@ pub fn beside_reference(
     rows: Vec<Beside>,
 ) -> Part {
     let mut columns = labels;
-    // A single run has no spread.
-    let is_spread = rows
-        .iter()
-        .any(|row| row.ours.is_some_and(|ours| ours.count > 1));
+    let is_spread = is_spread(&rows);
+    columns.extend(columns_of_numbers(reference, is_spread));
     columns.extend([
-        Column::text(reference.to_lowercase(), reference),
-        Column::text("ours", "Ours"),
-    ]);
-    if is_spread {
-        columns.extend([
-            Column::text("least", "Least"),
-            Column::text("greatest", "Greatest"),
-            Column::text("runs", "Runs"),
-        ]);
-    }
-    columns.extend([
-        Column::text("difference", "Difference"),
         Column::text("accepted", "Accepted"),
         Column::text("judgement", "Judgement"),
     ]);

@@ -2,14 +2,14 @@
 //! 3.3.2 and a simulated sender.
 
 use super::added_round_trips::{After, SEGMENT_BYTES, added, stated, tolerance_of_simulation};
-use super::beside::{Beside, arithmetic, beside_reference};
+use super::beside::{Beside, arithmetic, beside, beside_reference};
 use super::claim;
 use super::recovery::{self, Recovery};
 use super::table_3_6::paced;
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::record::Runs;
-use outlast_report::judgement::Published;
+use outlast_report::judgement::{Published, Tolerance};
 use outlast_report::plot::{Axis, Curves, Point, Series};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column};
@@ -74,7 +74,9 @@ impl Figure for Figure37 {
             modelled(runs),
         );
         let title = "The model's numbers, and a sender in its place";
-        beside_reference(part, title, "Model", labels(), simulated(extent, runs)).figure(
+        let part = beside_reference(part, title, "Model", labels(), simulated(extent, runs));
+        let title = "The text's numbers, and a sender in the model's place";
+        beside(part, title, labels(), in_the_text(runs)).figure(
             plot(extent, runs).draw(),
             "Round trips that a connection lasts longer after a needless timeout. Compare \
                  figure 3.7.",
@@ -115,6 +117,25 @@ fn simulated(extent: Extent, runs: &Runs) -> Vec<Beside> {
         }
     };
     buffers(extent).iter().map(row).collect()
+}
+
+/// Our sender beside what the text says of congestion control.
+fn in_the_text(runs: &Runs) -> Vec<Beside> {
+    let row = |(kilobytes, least): (u32, f64)| {
+        let claim = claim(
+            "section 3.3.2",
+            format!("Buffer of {kilobytes} KB: over {least} round trips are added, by Linux 2.2."),
+            Unit::Number,
+            Published::AtLeast(least),
+            Tolerance::Exact,
+        );
+        Beside {
+            labels: vec![Cell::from(kilobytes), Cell::from("Linux 2.2")],
+            claim: paced(claim),
+            ours: of_sender(runs, kilobytes).and_then(|ours| Sample::of([ours])),
+        }
+    };
+    [(64, 20.0), (256, 70.0)].map(row).to_vec()
 }
 
 /// Round trips that our sender adds.

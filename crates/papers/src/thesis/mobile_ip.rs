@@ -303,6 +303,9 @@ const BETWEEN: Duration = Duration::from_millis(10_130);
 /// Among a hundred hand-offs the extreme phases are met to within some 40 ms, advertisements come up to 100 ms
 /// earlier or later than each second, and the agents here take no time where the thesis's took 10 ms.
 const EXTREME: Tolerance = Tolerance::Absolute(0.15);
+/// The best case of eager cell switching is 50 ms: what is accepted of the other extremes would accept no time at all. The agents
+/// take 10 ms less here, and of the many phases the best is met to within a few milliseconds.
+const BEST: Tolerance = Tolerance::Absolute(0.02);
 /// Three standard errors of a mean of a hundred times that are spread evenly over a second.
 const MEAN: Tolerance = Tolerance::Absolute(0.09);
 
@@ -341,9 +344,13 @@ impl Figure for Detected {
         };
         let ours = [Switching::Eager, Switching::Lazy].into_iter().flat_map(of);
         let row = |(stated, ours): (Claim, Option<f64>)| {
-            let tolerance = match stated.statement.contains("average") {
-                true => MEAN,
-                false => EXTREME,
+            let is_of = |case| stated.statement.contains(case);
+            let tolerance = if is_of("average") {
+                MEAN
+            } else if is_of("ECS, best") {
+                BEST
+            } else {
+                EXTREME
             };
             Beside {
                 labels: vec![Cell::from(stated.statement.as_ref())],

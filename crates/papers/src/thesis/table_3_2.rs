@@ -1,6 +1,7 @@
 //! Table 3.2: first and second timeout of Linux 2.2.
 
 use super::timeouts::{TICK_SLACK, TimeoutTable};
+use outlast_base::time::Duration;
 use outlast_scenario::Profile;
 use outlast_tcp::profile::measured;
 
@@ -12,5 +13,6 @@ pub static TABLE: TimeoutTable = TimeoutTable {
     profile: Profile::Linux22,
     rows: &measured::LINUX_2_2,
     slack: TICK_SLACK,
+    given: Some(Duration::from_millis(100)),
     departures: &[],
 };

@@ -13,6 +13,7 @@ pub static TABLE: TimeoutTable = TimeoutTable {
     profile: Profile::Aix43,
     rows: &measured::AIX_4_3,
     slack: HEARTBEAT_SLACK,
+    given: None,
     departures: &[
         (Duration::from_millis(60), STRADDLED),
         (

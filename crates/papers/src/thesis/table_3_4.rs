@@ -13,6 +13,7 @@ pub static TABLE: TimeoutTable = TimeoutTable {
     profile: Profile::Freebsd22,
     rows: &measured::FREEBSD_2_2,
     slack: HEARTBEAT_SLACK,
+    given: None,
     departures: &[
         (Duration::from_millis(60), STRADDLED),
         (Duration::from_millis(100), STRADDLED),

@@ -1,6 +1,7 @@
 //! Table 3.5: first and second timeout of SunOS 5.6.
 
 use super::timeouts::{TICK_SLACK, TimeoutTable};
+use outlast_base::time::Duration;
 use outlast_scenario::Profile;
 use outlast_tcp::profile::measured;
 
@@ -12,5 +13,6 @@ pub static TABLE: TimeoutTable = TimeoutTable {
     profile: Profile::Sunos56,
     rows: &measured::SUNOS_5_6,
     slack: TICK_SLACK,
+    given: Some(Duration::from_millis(200)),
     departures: &[],
 };

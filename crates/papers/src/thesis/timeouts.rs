@@ -1,7 +1,7 @@
 //! First and second timeout of a stack whose peer goes away (section 3.2): what tables 3.2 to 3.5
 //! have in common.
 
-use super::beside::{Beside, beside};
+use super::beside::{Beside, beside, unjudged};
 use super::claim;
 use super::path::Path;
 use outlast_base::time::Duration;
@@ -52,6 +52,9 @@ pub struct TimeoutTable {
     pub rows: &'static [Timeouts],
     /// What is accepted at least, in either direction.
     pub slack: Duration,
+    /// Round trips up to which the profile's least timeout, which is taken from the thesis, decides: rows that confirm
+    /// nothing.
+    pub given: Option<Duration>,
     /// Round trips at which a difference is known, and where it comes from.
     pub departures: &'static [(Duration, &'static str)],
 }
@@ -122,7 +125,9 @@ impl TimeoutTable {
         path.job(self.cell(row), index, Watch::Reconnections)
     }
 
-    fn waits(&self, runs: &Runs, row: &Timeouts) -> [Option<Sample>; 2] {
+    /// Our first and second timeouts of `row`, in seconds.
+    #[must_use]
+    pub fn waits(&self, runs: &Runs, row: &Timeouts) -> [Option<Sample>; 2] {
         let records = runs.of(&self.cell(row));
         let of = |wait: fn(&Record) -> Option<f64>| Sample::of(records.iter().filter_map(wait));
         [
@@ -185,8 +190,10 @@ impl Figure for TimeoutTable {
     }
 
     fn present(&self, _extent: Extent, runs: &Runs) -> Part {
-        let mut rows = Vec::new();
+        let (mut rows, mut given) = (Vec::new(), Vec::new());
         for row in self.rows {
+            let is_given = self.given.is_some_and(|up_to| row.round_trip <= up_to);
+            let rows = if is_given { &mut given } else { &mut rows };
             let waits = self.waits(runs, row);
             let which = ["first", "second"];
             for ((claim, ours), which) in self.claims(row).into_iter().zip(waits).zip(which) {
@@ -197,12 +204,25 @@ impl Figure for TimeoutTable {
                 });
             }
         }
-        let labels = vec![
-            Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
-            Column::text("timeout", "Timeout"),
-        ];
+        let labels = || {
+            vec![
+                Column::quantity("round_trip_s", "Round trip", Unit::Seconds),
+                Column::text("timeout", "Timeout"),
+            ]
+        };
         let heading = format!("T{}: {}", &self.place[1..], self.title);
-        beside(Part::new(heading.clone()), heading, labels, rows).figure(
+        let part = beside(Part::new(heading.clone()), heading.clone(), labels(), rows);
+        let part = match given.is_empty() {
+            true => part,
+            false => unjudged(
+                part,
+                format!("{heading}, where the least timeout decides"),
+                labels(),
+                given,
+                "The profile's least timeout is the thesis's: nothing is judged.",
+            ),
+        };
+        part.figure(
             self.plot(runs).draw(),
             "Published means, and ours with the least and the greatest of all trials.",
         )
