@@ -5,6 +5,7 @@
 //! changed. The specially marked acknowledgement is left out.
 
 use super::claim;
+use super::figure_02::unmodelled;
 use super::single;
 use super::testbed::{self, A_SECOND, AT_ONCE, Crossings, Motion};
 use super::transfer;
@@ -12,7 +13,7 @@ use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::{Job, Watch};
 use outlast_experiments::record::{Record, Runs};
-use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
@@ -325,11 +326,26 @@ impl Figure for Figure10 {
                 Cell::from(with),
                 Cell::from(helped.as_ref().map(|sample| sample.mean)),
             ]);
+            let delay = rendezvous.as_secs();
+            let alone = claim(
+                "section IV.E, figure 10",
+                format!(
+                    "Without the remedy and with {delay} s rendezvous delay, throughput is {} kbit/s.",
+                    without / 1e3
+                ),
+                Unit::BitsPerSecond,
+                Published::About(without),
+                HALF_BEATS,
+            );
+            let alone = Claim {
+                departure: Some(unmodelled(Motion::Apart { rendezvous }).into()),
+                ..alone
+            };
+            judged.push(alone.judge(unaided.map(Measured::from)));
             let throughput = claim(
                 "section IV.E, figure 10",
                 format!(
-                    "With fast retransmission and {} s rendezvous delay, throughput is {} kbit/s.",
-                    rendezvous.as_secs(),
+                    "With fast retransmission and {delay} s rendezvous delay, throughput is {} kbit/s.",
                     with / 1e3
                 ),
                 Unit::BitsPerSecond,
