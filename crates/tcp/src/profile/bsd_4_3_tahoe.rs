@@ -1,6 +1,6 @@
 //! 4.3BSD-Tahoe (1988), the stack of Cáceres and Iftode 1995.
 //!
-//! 500 ms timer and a minimum of twice that: section VI.B of the paper. What it does not say was read
+//! 500 ms timer and a minimum of twice that: section IV.B of the paper. What it does not say was read
 //! in the source of 4.3BSD-Tahoe, sys/netinet of 29 June 1988: `tcp_timer.h` 7.6, `tcp_output.c` 7.17,
 //! `tcp_subr.c` 7.14, `tcp_usrreq.c` 7.10 and `tcp_input.c` 7.19.
 
@@ -21,7 +21,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
             slow: Duration::from_millis(500),
             fast: Duration::from_millis(200),
         },
-        "Cáceres and Iftode 1995, section VI.B: 500 ms resolution",
+        "Cáceres and Iftode 1995, section IV.B: 500 ms resolution",
     ),
     rtt: code(
         RttModel::Beats {
@@ -38,7 +38,7 @@ pub static BSD_4_3_TAHOE: Profile = Profile {
     ),
     min_rto: published(
         Duration::from_secs(1),
-        "Cáceres and Iftode 1995, section VI.B: twice the resolution",
+        "Cáceres and Iftode 1995, section IV.B: twice the resolution",
     ),
     max_rto: code(Duration::from_secs(64), "tcp_timer.h 7.6: TCPTV_REXMTMAX"),
     timer_from_head: code(

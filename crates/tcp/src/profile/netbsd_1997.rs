@@ -1,7 +1,7 @@
 //! NetBSD of 1997 (1.2), the stack under M-TCP (Brown and Singh 1997).
 //!
-//! The cap of 64 s is stated in section 2 of the paper, the timer's half seconds too; 12
-//! retransmissions are TCP_MAXRXTSHIFT of its 4.4BSD-Lite code, as issue 3 gives them.
+//! The cap of 64 s is stated in section 1.1 of the paper, the timer's half seconds too; 12
+//! retransmissions are TCP_MAXRXTSHIFT of its 4.4BSD-Lite code, and section 4.1 has them, too.
 
 use super::{
     BSD_BACK_OFF, BackOff, Congestion, DelayedAck, DuplicateReach, GiveUp, Growth, HandshakeErrors,
@@ -20,7 +20,7 @@ pub static NETBSD_1997: Profile = Profile {
             slow: Duration::from_millis(500),
             fast: Duration::from_millis(200),
         },
-        "Brown and Singh 1997, section 2: multiples of half a second",
+        "Brown and Singh 1997, section 1.1: multiples of half a second",
     ),
     rtt: code(
         RttModel::Beats {
@@ -38,7 +38,7 @@ pub static NETBSD_1997: Profile = Profile {
         Duration::from_secs(1),
         "tcp_timer.h 8.1 of 4.4BSD-Lite: TCPTV_MIN, two beats",
     ),
-    max_rto: published(Duration::from_secs(64), "Brown and Singh 1997, section 2"),
+    max_rto: published(Duration::from_secs(64), "Brown and Singh 1997, section 1.1"),
     timer_from_head: code(
         false,
         "tcp_input.c of 4.4BSD-Lite: t_timer[TCPT_REXMT] = t_rxtcur at each new ACK",

@@ -216,7 +216,7 @@ impl Endpoint {
     //= RFC 5681, section 3.1
     //= RFC 6582, section 3.2, step 4
     pub(crate) fn enter_loss_classic(&mut self) {
-        // At each timeout, also of the same segment (Cáceres and Iftode 1995, section III.E).
+        // At each timeout, also of the same segment (Cáceres and Iftode 1995, section III.D).
         self.lower_threshold_classic();
         self.snd.window.set(1);
         self.snd.window.credit = 0;

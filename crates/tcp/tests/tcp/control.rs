@@ -93,7 +93,7 @@ fn feed(pair: &mut Pair, until: Instant) {
 
 #[test]
 fn a_retransmission_at_once_resumes_within_a_round_trip() {
-    // Paper 000, section 3.3.2; the control is the same run without it. 26 s are over seconds before
+    // Schütz and others 2005, section 3.3.2; the control is the same run without it. 26 s are over seconds before
     // the next timeout of any profile.
     for profile in Profile::ALL {
         let resumed = |acts: bool| {
@@ -195,7 +195,7 @@ fn with_nothing_outstanding_there_is_nothing_to_retransmit() {
 
 #[test]
 fn a_closed_window_is_probed_at_once() {
-    // Paper 003, section 5.4: the window update may have been lost in the outage.
+    // The thesis, section 5.4: the window update may have been lost in the outage.
     for profile in [&LINUX_6, &FREEBSD_2_2] {
         let mut s = Script::connected(script_config(profile), 40);
         send!(s, 50, ack(0).seq(0).window(0));
@@ -213,7 +213,7 @@ fn a_closed_window_is_probed_at_once() {
 
 #[test]
 fn a_syn_goes_out_at_once() {
-    // Paper 000, section 3.3.2: the standard retransmission procedure, also of a SYN.
+    // Schütz and others 2005, section 3.3.2: the standard retransmission procedure, also of a SYN.
     for profile in Profile::ALL {
         let mut s = Script::connecting(script_config(profile));
         let (_, syn) = s.next(0).expect("a SYN");
@@ -262,7 +262,7 @@ fn ten_outstanding(profile: &'static Profile, sack: bool) -> (Script, i64) {
 #[test]
 fn three_duplicates_restart_the_peer_of_each_profile() {
     //= RFC 5681, section 3.2
-    // Paper 002, section IV. Without SACK each of them retransmits at the third; Tahoe begins
+    // Cáceres and Iftode 1995, section IV. Without SACK each of them retransmits at the third; Tahoe begins
     // slowly, the others recover fast.
     for profile in Profile::ALL {
         let (mut s, acked) = ten_outstanding(profile, false);
@@ -345,7 +345,7 @@ fn the_acknowledgements_that_are_sent_count_as_duplicates() {
 
 #[test]
 fn fast_retransmission_takes_no_timeout() {
-    // Paper 002, section IV.
+    // Cáceres and Iftode 1995, section IV.
     for profile in Profile::ALL {
         let (mut s, acked) = ten_outstanding(profile, false);
         let at = ms(s.now) + 20;
@@ -365,7 +365,7 @@ fn fast_retransmission_takes_no_timeout() {
 
 #[test]
 fn fast_retransmission_helps_a_stack_that_goes_back_after_timeouts() {
-    // Paper 002, section IV: the hand-off may have outlasted a timeout. Stacks with a scoreboard are
+    // Cáceres and Iftode 1995, section IV: the hand-off may have outlasted a timeout. Stacks with a scoreboard are
     // in recovery then, and say so: what helps them is the retransmission at once.
     for profile in Profile::ALL {
         let (mut s, acked) = ten_outstanding(profile, false);
@@ -390,7 +390,7 @@ fn fast_retransmission_helps_a_stack_that_goes_back_after_timeouts() {
 
 #[test]
 fn freezing_keeps_the_window_and_thawing_sends_everything_again() {
-    // Paper 001, section 4.
+    // Brown and Singh 1997, section 4.
     for profile in Profile::ALL {
         let (mut s, acked) = ten_outstanding(profile, false);
         let at = ms(s.now) + 20;
@@ -432,7 +432,7 @@ fn freezing_keeps_the_window_and_thawing_sends_everything_again() {
 
 #[test]
 fn the_time_in_ice_counts_for_no_limit() {
-    // Paper 001, section 4: however long the disconnection lasts.
+    // Brown and Singh 1997, section 4: however long the disconnection lasts.
     for profile in Profile::ALL {
         let (mut s, _) = ten_outstanding(profile, false);
         // Retransmission has begun when the freeze comes.

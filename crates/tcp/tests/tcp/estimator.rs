@@ -80,7 +80,7 @@ fn no_timeout_is_shorter_than_the_minimum() {
 
 #[test]
 fn tahoe_waits_two_beats_and_then_four() {
-    // Paper 002, section IV.B and figures 5 and 6: on a short path the timeout is its least value
+    // Cáceres and Iftode 1995, section IV.B and figures 5 and 6: on a short path the timeout is its least value
     // of 1 s, and the second one comes 2 s after the first.
     let mut s = settled(&BSD_4_3_TAHOE, 80);
     assert_eq!(s.end.trace().rto, Duration::from_secs(1));
@@ -174,7 +174,7 @@ fn a_timeout_means_a_window_of_one_and_half_of_what_was_in_flight() {
 #[test]
 fn another_timeout_of_the_same_segment_leaves_the_threshold() {
     //= RFC 5681, section 3.1, repeated timeout
-    // The BSD stacks lower it each time (Cáceres and Iftode 1995, section III.E).
+    // The BSD stacks lower it each time (Cáceres and Iftode 1995, section III.D).
     for profile in Profile::ALL {
         let mut s = with_a_window(profile);
         let mut thresholds = Vec::new();

@@ -92,7 +92,7 @@ fn linux_without_sack_repairs_one_hole_a_round_trip() {
 
 #[test]
 fn tahoe_retransmits_one_segment_and_starts_slowly() {
-    // Paper 002, section IV; Jacobson 1988.
+    // Cáceres and Iftode 1995, section IV; Jacobson 1988.
     let mut s = ten_outstanding(without_sack(&BSD_4_3_TAHOE));
     let una = acked(&s);
     let window = s.end.trace().cwnd;
@@ -203,7 +203,7 @@ fn bsd_goes_back_to_the_oldest_after_a_timeout() {
 
 #[test]
 fn each_timeout_of_a_segment_lowers_the_threshold_of_bsd() {
-    // Paper 002, section III.E.
+    // Cáceres and Iftode 1995, section III.D.
     let mut s = ten_outstanding(without_sack(&FREEBSD_2_2));
     let first = s.end.trace().cwnd / 2;
     let _ = s.next_sent().expect("a retransmission");

@@ -377,7 +377,7 @@ fn reneging_is_noticed() {
 
 #[test]
 fn a_mechanism_may_start_fast_recovery() {
-    // Paper 002, section IV.
+    // Cáceres and Iftode 1995, section IV.
     let mut s = ten(reno());
     s.app(110, Endpoint::fast_retransmit_now);
     recv!(s, 110, data(at(0), 1_000));
@@ -387,7 +387,7 @@ fn a_mechanism_may_start_fast_recovery() {
 
 #[test]
 fn a_mechanism_may_send_duplicates() {
-    // Paper 002, section IV: three identical acknowledgements.
+    // Cáceres and Iftode 1995, section IV: three identical acknowledgements.
     let mut s = Script::connected(script_config(&LINUX_6), 40);
     s.app(50, |end, now| end.send_duplicate_acks(now, 3));
     for _ in 0..3 {

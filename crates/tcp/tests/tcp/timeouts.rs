@@ -225,7 +225,7 @@ fn an_unreachable_before_any_timeout_does_nothing() {
 
 #[test]
 fn a_mechanism_may_retransmit_at_once() {
-    // Paper 000, section 3.2.
+    // Schütz and others 2005, section 3.2.
     let mut s = one_outstanding();
     recv!(s, 340, data(0, 1_000));
     recv!(s, 820, data(0, 1_000));
@@ -237,7 +237,7 @@ fn a_mechanism_may_retransmit_at_once() {
 
 #[test]
 fn a_frozen_endpoint_waits() {
-    // Paper 001, section 4.
+    // Brown and Singh 1997, section 4.
     let mut s = one_outstanding();
     s.app(200, Endpoint::freeze);
     recv_nothing!(s, 100_000);
@@ -250,7 +250,7 @@ fn a_frozen_endpoint_waits() {
 
 #[test]
 fn an_endpoint_whose_packets_were_only_slow_sends_nothing_again() {
-    // Paper 001, figure 5.
+    // Brown and Singh 1997, figure 5.
     let mut s = one_outstanding();
     s.app(200, Endpoint::freeze);
     recv_nothing!(s, 100_000);

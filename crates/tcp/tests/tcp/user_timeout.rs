@@ -233,7 +233,7 @@ fn a_syn_is_not_sent_for_longer_than_the_user_timeout() {
 
 #[test]
 fn both_ends_of_each_profile_keep_an_adopted_timeout() {
-    // Paper 000, section 3.2: an outage longer than either stack would bear.
+    // Schütz and others 2005, section 3.2: an outage longer than either stack would bear.
     for profile in Profile::ALL {
         let mut client = config(profile);
         client.user_timeout_option = Some(UserTimeoutOption {

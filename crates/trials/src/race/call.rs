@@ -14,7 +14,7 @@ use std::io;
 /// Something that is sent as soon as the link is back.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Call {
-    /// The newest acknowledgement four times, as after lost segments (Cáceres and Iftode, section 4.2).
+    /// The newest acknowledgement four times, as after lost segments (Cáceres and Iftode 1995, section IV.C).
     Acknowledgements,
     /// ICMP errors that say that no route was there, about the oldest segment that was not acknowledged (RFC 6069). Each takes
     /// one doubling of the timeout back; eight are more than an outage of half a minute has.

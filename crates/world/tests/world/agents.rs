@@ -114,7 +114,7 @@ fn pause(way: Way, agents: [Option<Mechanism>; 2], millis: u64) -> (Duration, Fl
 
 #[test]
 fn fast_retransmission_shortens_a_hand_off_whoever_sends() {
-    // Paper 002, section IV: the mobile's own data by a local signal, the fixed host's by identical
+    // Cáceres and Iftode 1995, section IV: the mobile's own data by a local signal, the fixed host's by identical
     // acknowledgements, which an unmodified host obeys.
     let fast = [None, Some(Mechanism::FastRetransmit)];
     for way in [Way::ToFixed, Way::ToMobile] {
