@@ -110,8 +110,8 @@ const PROFILES: &str = "In virtual time: the servers are profiles of the TCP mod
     (`crates/tcp/src/profile`). Their constants come from the stacks' own sources and manuals; from the \
     thesis itself come the granularities of the timers, the least timeouts of Linux and SunOS, that \
     both count a timeout from when the oldest segment was sent, that SunOS doubles each timeout, and \
-    that AIX's second timeout is no longer than its estimate, none of which its tables therefore can \
-    confirm: rows in which the least timeout decides are not judged. One thing was corrected after the first look, by that kernel's source: Linux 2.2 \
+    that AIX's second timeout is no longer than its estimate, none of which tables 3.2, 3.3 and 3.5 \
+    therefore can confirm; in 3.2 and 3.5 the rows in which the least timeout decides are not judged. One thing was corrected after the first look, by that kernel's source: Linux 2.2 \
     estimates in whole ticks.";
 
 const PATH: &str = "The thesis has a host between server and receiver that delays every packet, and \
