@@ -7,9 +7,19 @@
 //! first. Time never goes back, but for packets that are [recalled](Gateway::recall).
 //!
 //! A gateway has two parts. `Links` knows which links are up, and which indicator said so. `Flows`
-//! keeps connections and serves them. This file joins the two. Start reading at `handle_packet`,
+//! keeps connections and what serves them. This file joins the two. Start reading at `handle_packet`,
 //! the path of a packet: its link's state, its connection, tracking, what the packet shows of the
-//! link, the mechanism.
+//! link, the mechanism. What changes both parts has a file for each idea:
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `mechanism_calls` | calls of mechanisms, and what follows from them |
+//! | `link_changes` | what a change of a link brings about |
+//! | `sending` | what goes out, turn by turn, and probes |
+//! | `unserved` | packets that no mechanism serves |
+//! | `rivals` | connections with the addresses and ports of a tracked one |
+//! | `adoption` | connections that somebody else tracks |
+//! | `takeover` | connections that go from one gateway to another |
 //!
 //! # Connections that somebody else tracks
 //!
@@ -20,26 +30,32 @@
 //! The gateway is then in the state that it would have if the packets had crossed it. When nothing
 //! is left to do, the driver has it forget the connections ([`Gateway::forget`]).
 
+use crate::adoption;
 use crate::connections::{Connection, Order, stands_alone};
 use crate::counters::Counters;
 pub use crate::custody::{ImportError, Imported, Pledge, Supervision, reset_of_unknown};
 pub use crate::event::{DropCause, Event, Transmit};
 use crate::flows::Flows;
 use crate::limits::Limits;
+use crate::link_changes;
 pub use crate::links::{DampedLink, DampingConfig, FLAP, SilenceConfig, SilentLink};
 use crate::links::{
     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkEvidence, LinkId, LinkState,
     Links, StateSince,
 };
+use crate::mechanism_calls::{self, with_mechanism};
 use crate::mechanisms::path::{HoldRules, PathMechanismKind, Standing, TakeReason, Verdict};
 use crate::passing::PassingPacket;
 pub use crate::report::{Activity, FlowReport};
+use crate::rivals;
+use crate::sending;
 use crate::takeover;
 use crate::timers;
 pub use crate::timers::TimeoutReason;
 use crate::tracking::{
     FlowIndex, FlowKey, FrozenFlow, Heard, Observation, Oddity, Phase, SupervisedFlow, TcpFlow,
 };
+use crate::unserved;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use outlast_base::time::Instant;
@@ -110,12 +126,12 @@ impl Gateway {
                 if direction == Direction::FromLink {
                     self.links.overhear(now, link);
                 }
-                self.flows.handle_other(&passing)
+                unserved::handle_other(&mut self.flows, &passing)
             }
         };
         self.flows.outbox.counters.taken += u64::from(verdict != Verdict::Pass);
         self.flows.releases.note_verdict(&passing, verdict);
-        self.flows.send_in_turn(&mut self.links, now);
+        sending::send_in_turn(self.parts(), now);
         verdict
     }
 
@@ -139,13 +155,13 @@ impl Gateway {
         }
         match packet.tcp() {
             Some(tcp) if !stands_alone(tcp) => {
-                self.flows.handle_segment_drop(&mut self.links, now, packet);
+                mechanism_calls::handle_segment_drop(self.parts(), now, packet);
             }
             _ if !self.flows.service.kind().holds_other_traffic() => {}
-            _ if self.flows.handle_opening_drop(now, link, packet) => {}
+            _ if unserved::handle_opening_drop(&mut self.flows, now, link, packet) => {}
             _ => self.flows.keep_other(now, link, state.state, packet),
         }
-        self.flows.send_in_turn(&mut self.links, now);
+        sending::send_in_turn(self.parts(), now);
     }
 
     /// Hears from an indicator that a link went down or came up.
@@ -157,7 +173,7 @@ impl Gateway {
             .links
             .handle_event(now, event, peers, &mut self.flows.outbox.counters);
         if let Some(sign) = sign {
-            self.flows.change_link(&mut self.links, now, sign);
+            link_changes::change_link(self.parts(), now, sign);
         }
     }
 
@@ -180,8 +196,8 @@ impl Gateway {
                         .handle_return(now, up, &mut self.flows.outbox.counters)
                 {
                     let behind = self.flows.connections.behind(link);
-                    self.flows.return_of(&mut self.links, now, &behind, signs);
-                    self.flows.send_in_turn(&mut self.links, now);
+                    link_changes::return_of(self.parts(), now, &behind, signs);
+                    sending::send_in_turn(self.parts(), now);
                 }
             }
         }
@@ -204,7 +220,7 @@ impl Gateway {
                 .handle_silence(now, (link, index), since, (tracked, silence));
             self.flows.outbox.tell_silent(silent);
         }
-        self.flows.send_in_turn(&mut self.links, now);
+        sending::send_in_turn(self.parts(), now);
     }
 
     /// Does what is due at the time that [`Self::poll_timeout`] gave.
@@ -215,7 +231,7 @@ impl Gateway {
             self.flows.limits.peers,
             &mut self.flows.outbox.counters,
         ) {
-            self.flows.change_link(&mut self.links, now, sign);
+            link_changes::change_link(self.parts(), now, sign);
         }
         while let Some(index) = self.flows.service.take_due(now) {
             let Some(connection) = self.flows.connections.at_mut(index) else {
@@ -225,26 +241,25 @@ impl Gateway {
             let Some(state) = self.links.state(connection.link) else {
                 continue;
             };
-            self.flows
-                .with_mechanism(&mut self.links, now, index, state, |mechanism, cx| {
-                    mechanism.handle_timeout(cx);
-                });
+            with_mechanism(self.parts(), now, index, state, |mechanism, cx| {
+                mechanism.handle_timeout(cx);
+            });
         }
-        self.flows.repeat_handshakes(&mut self.links, now);
+        unserved::repeat_handshakes(self.parts(), now);
         self.flows.releases.end_wait_of_others(now);
         while let Some(expired) = self.flows.connections.expire(now) {
             self.flows.release(&mut self.links, expired);
         }
         while let Some(index) = self.flows.connections.rest(now) {
-            self.flows.rest(now, index);
+            mechanism_calls::rest(&mut self.flows, now, index);
         }
         while let Some((link, index)) = self.links.poll_probe(now, &self.flows.connections) {
-            self.flows.probe(now, link, index);
+            sending::probe(&mut self.flows, now, link, index);
             if let Some(raiser) = self.links.plan_probe(now, link) {
                 self.flows.connections.distrust(raiser);
             }
         }
-        self.flows.send_in_turn(&mut self.links, now);
+        sending::send_in_turn(self.parts(), now);
     }
 
     /// Takes the next packet to send.
@@ -414,7 +429,7 @@ impl Gateway {
         if let Some(release) = self.flows.releases.at_mut(interface) {
             release.pacer.set_rate(now, rate);
         }
-        self.flows.send_in_turn(&mut self.links, now);
+        sending::send_in_turn(self.parts(), now);
     }
 
     /// Sets the rate at which the link behind `interface` carries packets that go onto it compressed.
@@ -435,7 +450,7 @@ impl Gateway {
         if let Some(release) = self.flows.releases.at_mut(interface) {
             release.share_out(shares_out);
         }
-        self.flows.send_in_turn(&mut self.links, now);
+        sending::send_in_turn(self.parts(), now);
     }
 
     /// Takes over a connection that somebody else has tracked, or corrects a tracked one.
@@ -444,7 +459,7 @@ impl Gateway {
     /// that the gateway has acknowledged ahead: only the gateway has that data, and needs the far host's numbers to
     /// send it.
     pub fn adopt(&mut self, now: Instant, link: LinkId, key: FlowKey, tracked: TcpFlow) {
-        self.flows.adopt(&mut self.links, now, link, key, tracked);
+        adoption::adopt(self.parts(), now, link, key, tracked);
     }
 
     /// Shows a packet of an [adopted](Self::adopt) connection that has crossed already.
@@ -473,8 +488,7 @@ impl Gateway {
     ///
     /// It says nothing new, and its sender counts as not heard. The connection's mechanism may repeat it.
     pub fn remember(&mut self, now: Instant, key: &FlowKey, acknowledgement: &Packet) {
-        self.flows
-            .remember(&mut self.links, now, key, acknowledgement);
+        adoption::remember(self.parts(), now, key, acknowledgement);
     }
 
     /// Whether the connection is tracked.
@@ -489,7 +503,7 @@ impl Gateway {
     /// [`Self::forget`] loses nothing of the other links.
     #[must_use]
     pub fn links_at_work(&self, interface: InterfaceId) -> BTreeSet<LinkId> {
-        self.flows.links_at_work(&self.links, interface)
+        adoption::links_at_work((&self.flows, &self.links), interface)
     }
 
     /// Whether the gateway has nothing to do for `link`, or for any peer of an interface.
@@ -567,27 +581,21 @@ impl Gateway {
         frozen: &FrozenFlow,
         is_heard: bool,
     ) -> Result<Imported, ImportError> {
-        takeover::import_frozen(
-            (&mut self.flows, &mut self.links),
-            now,
-            link,
-            frozen,
-            is_heard,
-        )
+        takeover::import_frozen(self.parts(), now, link, frozen, is_heard)
     }
 
     /// Notes whether another gateway delivers the segment of a frozen connection now.
     ///
     /// While it does, this gateway keeps the segment and answers the near host's probes.
     pub fn lend_frozen(&mut self, now: Instant, flow: FlowKey, is_lent: bool) {
-        takeover::lend_frozen((&mut self.flows, &mut self.links), now, flow, is_lent);
+        takeover::lend_frozen(self.parts(), now, flow, is_lent);
     }
 
     /// Gives a frozen connection back to its hosts.
     ///
     /// The far host has acknowledged the segment where this gateway does not see it.
     pub fn release_frozen(&mut self, now: Instant, flow: FlowKey) {
-        self.flows.release_frozen(&mut self.links, now, flow);
+        takeover::release_frozen(self.parts(), now, flow);
     }
 
     /// Whether this is a supervisor host of M-TCP.
@@ -613,7 +621,7 @@ impl Gateway {
     /// Kept data is not exported, and is dropped if the far host is away. Probes that still come here are answered.
     #[must_use]
     pub fn hand_off_supervised(&mut self, now: Instant, flow: FlowKey) -> Option<SupervisedFlow> {
-        takeover::hand_off_supervised((&mut self.flows, &mut self.links), now, flow)
+        takeover::hand_off_supervised(self.parts(), now, flow)
     }
 
     /// Takes over a connection that another supervisor host has supervised.
@@ -630,7 +638,7 @@ impl Gateway {
         link: LinkId,
         supervised: &SupervisedFlow,
     ) -> Result<Supervision, ImportError> {
-        takeover::import_supervised((&mut self.flows, &mut self.links), now, link, supervised)
+        takeover::import_supervised(self.parts(), now, link, supervised)
     }
 
     /// Gives a frozen connection up and returns a reset for the near and for the far host.
@@ -639,9 +647,14 @@ impl Gateway {
     #[must_use]
     pub fn reset_frozen(&mut self, now: Instant, flow: FlowKey) -> Option<[Packet; 2]> {
         let numbers = self.export_frozen(flow)?.numbers().ok()?;
-        self.flows.release_frozen(&mut self.links, now, flow);
+        takeover::release_frozen(self.parts(), now, flow);
         self.flows.outbox.counters.resets += 1;
         Some([numbers.reset_near(), numbers.reset_far()])
+    }
+
+    /// Both parts, for what changes both.
+    const fn parts(&mut self) -> (&mut Flows, &mut Links) {
+        (&mut self.flows, &mut self.links)
     }
 
     // A packet's way.
@@ -687,13 +700,12 @@ impl Gateway {
             }
             Heard::Odd(oddity) => return self.pass_odd(passing, index, tcp, oddity),
             Heard::OfRival(oddity) => {
-                self.flows
-                    .give_place_to_rival(&mut self.links, passing, index);
+                rivals::give_place_to_rival(self.parts(), passing, index);
                 return self.pass_odd(passing, index, tcp, oddity);
             }
         };
         if observation.begins_anew {
-            self.flows.take_place_back(&mut self.links, passing, index);
+            rivals::take_place_back(self.parts(), passing, index);
         }
         if tcp.has(TcpFlags::RST) {
             self.flows.end_pledged(&mut self.links, index);
@@ -743,15 +755,16 @@ impl Gateway {
             evidence.is_some_and(|evidence| self.act_on_evidence(passing, evidence));
         let is_served = is_proven && (was == Phase::Established || phase == Phase::Established);
         let verdict =
-            self.flows
-                .serve_crossing(&mut self.links, passing, index, (is_served, observation));
+            mechanism_calls::serve_crossing(self.parts(), passing, index, (is_served, observation));
         match verdict {
             _ if only_answers_probe => Verdict::Taken(TakeReason::AnswersProbe),
             Some(taken @ Verdict::Taken(_)) => taken,
             // Connections that open or abort while the link is down have no data to keep.
-            _ if tcp.has(TcpFlags::SYN) => self.flows.handle_opening(passing, index),
-            _ if stands_alone(tcp) => self.flows.handle_other(passing),
-            _ if !is_proven => self.flows.handle_one_sided(&mut self.links, passing, index),
+            _ if tcp.has(TcpFlags::SYN) => {
+                unserved::handle_opening(&mut self.flows, passing, index)
+            }
+            _ if stands_alone(tcp) => unserved::handle_other(&mut self.flows, passing),
+            _ if !is_proven => unserved::handle_one_sided(self.parts(), passing, index),
             _ => Verdict::Pass,
         }
     }
@@ -769,14 +782,13 @@ impl Gateway {
     ) -> Verdict {
         self.flows.outbox.counters.odd_segments += 1;
         if passing.direction == Direction::FromLink && oddity == Oddity::AcknowledgesUnsent {
-            self.flows
-                .note_gone_on(&mut self.links, passing.now, index, tcp);
+            takeover::note_gone_on(self.parts(), passing.now, index, tcp);
         }
         let begins = oddity == Oddity::UnexpectedSyn && !tcp.has(TcpFlags::ACK);
         // The SYN may come from a client that has forgotten the connection. An inexact reset within
         // the window draws an exact one.
         if begins || oddity == Oddity::InexactReset {
-            return self.flows.handle_other(passing);
+            return unserved::handle_other(&mut self.flows, passing);
         }
         Verdict::Pass
     }
@@ -807,11 +819,10 @@ impl Gateway {
             self.flows.move_flow(&mut self.links, index, link);
         }
         if was == Phase::Closed && phase == Phase::Opening {
-            self.flows.begin_anew(&mut self.links, index);
+            rivals::begin_anew(self.parts(), index);
         }
         if is_news {
-            self.flows
-                .change_link_of(&mut self.links, now, index, state);
+            link_changes::change_link_of(self.parts(), now, index, state);
         }
         self.flows.note_life(&mut self.links, now, index);
     }
@@ -838,7 +849,7 @@ impl Gateway {
             // Kept packets have their turn once this packet is taken in, as it may acknowledge some
             // of them.
             let flows: Vec<_> = self.flows.connections.on(link).collect();
-            self.flows.return_of(&mut self.links, now, &flows, signs);
+            link_changes::return_of(self.parts(), now, &flows, signs);
         }
         is_to_probe
     }

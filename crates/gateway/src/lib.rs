@@ -45,6 +45,7 @@
 
 extern crate alloc;
 
+mod adoption;
 mod connections;
 pub mod counters;
 mod custody;
@@ -52,12 +53,17 @@ mod event;
 mod flows;
 pub mod gateway;
 pub mod limits;
+mod link_changes;
 pub mod links;
+mod mechanism_calls;
 pub mod mechanisms;
 mod passing;
 mod release;
 mod report;
+mod rivals;
+mod sending;
 mod service;
 mod takeover;
 mod timers;
 pub mod tracking;
+mod unserved;

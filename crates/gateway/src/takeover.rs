@@ -1,13 +1,17 @@
 //! Connections that go from one gateway to another.
 //!
-//! `custody.rs` says what they are: frozen ones of `zero-window-ack`, and supervised ones of M-TCP.
+//! `custody.rs` says what they are: frozen ones of `zero-window-ack`, and supervised ones of M-TCP. A frozen one may
+//! also have gone on where this gateway does not see it.
 
 use crate::custody::{self, ImportError, Imported, Meeting, Supervision};
 use crate::flows::Flows;
-use crate::links::{LinkId, Links};
-use crate::mechanisms::path::PathMechanismKind;
-use crate::tracking::{FlowKey, FrozenFlow, SupervisedFlow};
+use crate::links::{LinkId, Links, StateSince};
+use crate::mechanism_calls::{wake_mechanism, with_mechanism};
+use crate::mechanisms::path::{PathMechanismKind, Standing};
+use crate::sending;
+use crate::tracking::{FlowIndex, FlowKey, FrozenFlow, SupervisedFlow, TcpFlow};
 use outlast_base::time::Instant;
+use outlast_wire::TcpHeader;
 
 /// A frozen connection, for another gateway to take over; `None` if it is not frozen.
 pub(crate) fn export_frozen(flows: &mut Flows, flow: FlowKey) -> Option<FrozenFlow> {
@@ -38,12 +42,17 @@ pub(crate) fn import_frozen(
                 Meeting::Merged => index,
             }
         }
-        None => flows
-            .admit_from_elsewhere(links, now, (link, state), numbers.flow, frozen.tracked())
-            .ok_or(ImportError::NoRoom)?,
+        None => admit_from_elsewhere(
+            (flows, links),
+            now,
+            (link, state),
+            numbers.flow,
+            frozen.tracked(),
+        )
+        .ok_or(ImportError::NoRoom)?,
     };
-    flows.place_import(links, now, index, (link, state));
-    let adopted = flows.with_mechanism(links, now, index, state, |mechanism, cx| {
+    place_import((flows, links), now, index, (link, state));
+    let adopted = with_mechanism((flows, links), now, index, state, |mechanism, cx| {
         mechanism
             .zero_window_ack()
             .is_some_and(|mechanism| mechanism.adopt(cx, frozen, is_heard))
@@ -51,7 +60,7 @@ pub(crate) fn import_frozen(
     if adopted != Some(true) {
         return Err(ImportError::NoRoom);
     }
-    flows.send_in_turn(links, now);
+    sending::send_in_turn((flows, links), now);
     Ok(Imported::Frozen)
 }
 
@@ -66,13 +75,62 @@ pub(crate) fn lend_frozen(
         && let Some(connection) = flows.connections.at(index)
         && let Some(state) = links.state(connection.link)
     {
-        flows.with_mechanism(links, now, index, state, |mechanism, cx| {
+        with_mechanism((flows, links), now, index, state, |mechanism, cx| {
             if let Some(mechanism) = mechanism.zero_window_ack() {
                 mechanism.lend(cx, is_lent);
             }
         });
-        flows.send_in_turn(links, now);
+        sending::send_in_turn((flows, links), now);
     }
+}
+
+/// The far host has acknowledged the segment where this gateway does not see it: the
+/// connection is the hosts' own again.
+pub(crate) fn release_frozen(
+    (flows, links): (&mut Flows, &mut Links),
+    now: Instant,
+    flow: FlowKey,
+) {
+    if let Some(index) = flows.connections.find(&flow)
+        && let Some(connection) = flows.connections.at(index)
+        && connection.standing == Standing::Frozen
+        && let Some(state) = links.state(connection.link)
+    {
+        with_mechanism((flows, links), now, index, state, |mechanism, cx| {
+            mechanism.release(cx.budget);
+        });
+    }
+}
+
+/// The far host acknowledges what was never seen here. If the connection is frozen here, it has
+/// gone on elsewhere, or while nobody ran here: it is the hosts' own again, and is met anew. The far host
+/// is believed only when it was given the segment and had time to acknowledge that.
+pub(crate) fn note_gone_on(
+    (flows, links): (&mut Flows, &mut Links),
+    now: Instant,
+    index: FlowIndex,
+    tcp: &TcpHeader,
+) {
+    let Some(connection) = flows.connections.at(index) else {
+        return;
+    };
+    if !custody::may_have_gone_on(connection, tcp) {
+        return;
+    }
+    let Some(state) = links.state(connection.link) else {
+        return;
+    };
+    let is_believed = with_mechanism((flows, links), now, index, state, |mechanism, cx| {
+        let mechanism = mechanism.zero_window_ack();
+        mechanism.is_some_and(|mechanism| mechanism.doubt(cx))
+    });
+    if is_believed != Some(true) {
+        return;
+    }
+    if let Some(flow) = flows.connections.key(index) {
+        release_frozen((flows, links), now, flow);
+    }
+    flows.remove(links, index);
 }
 
 /// A supervised connection, for another supervisor host to take over; what is kept of it is dropped.
@@ -88,7 +146,7 @@ pub(crate) fn hand_off_supervised(
     let connection = flows.connections.at_mut(index)?;
     let supervised = custody::export_supervised(flow, connection)?;
     let state = links.state(connection.link)?;
-    flows.with_mechanism(links, now, index, state, |mechanism, cx| {
+    with_mechanism((flows, links), now, index, state, |mechanism, cx| {
         if let Some(mechanism) = mechanism.m_tcp() {
             mechanism.hand_off(cx);
         }
@@ -116,22 +174,52 @@ pub(crate) fn import_supervised(
                 Supervision::TakenOver => index,
             }
         }
-        None => flows
-            .admit_from_elsewhere(
-                links,
-                now,
-                (link, state),
-                supervised.flow,
-                supervised.tracked(),
-            )
-            .ok_or(ImportError::NoRoom)?,
+        None => admit_from_elsewhere(
+            (flows, links),
+            now,
+            (link, state),
+            supervised.flow,
+            supervised.tracked(),
+        )
+        .ok_or(ImportError::NoRoom)?,
     };
-    flows.place_import(links, now, index, (link, state));
-    flows.with_mechanism(links, now, index, state, |mechanism, cx| {
+    place_import((flows, links), now, index, (link, state));
+    with_mechanism((flows, links), now, index, state, |mechanism, cx| {
         if let Some(mechanism) = mechanism.m_tcp() {
             mechanism.adopt(cx, supervised);
         }
     });
-    flows.send_in_turn(links, now);
+    sending::send_in_turn((flows, links), now);
     Ok(Supervision::TakenOver)
+}
+
+/// Enters a connection that another gateway hands over. Nobody gives way for it.
+fn admit_from_elsewhere(
+    (flows, links): (&mut Flows, &mut Links),
+    now: Instant,
+    (link, state): (LinkId, StateSince),
+    flow: FlowKey,
+    tracked: TcpFlow,
+) -> Option<FlowIndex> {
+    if flows.connections.len() >= flows.limits.flows {
+        flows.outbox.counters.flows_refused += 1;
+        return None;
+    }
+    flows.enter(links, now, link, state, flow, tracked)
+}
+
+/// A connection that another gateway has handed over crosses on `link` from now on.
+fn place_import(
+    (flows, links): (&mut Flows, &mut Links),
+    now: Instant,
+    index: FlowIndex,
+    (link, state): (LinkId, StateSince),
+) {
+    flows.move_flow(links, index, link);
+    if let Some(connection) = flows.connections.at_mut(index) {
+        connection.known_link_state = state;
+        connection.is_proven = true;
+    }
+    wake_mechanism(flows, index);
+    flows.note_life(links, now, index);
 }
