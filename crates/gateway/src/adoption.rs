@@ -94,7 +94,7 @@ pub(crate) fn remember(
         newly_acked: 0,
         begins_anew: false,
     };
-    wake_mechanism(flows, index);
+    wake_mechanism((flows, links), now, index, state);
     // It has passed, whatever would become of it now.
     let _ = with_mechanism((flows, links), now, index, state, |mechanism, cx| {
         mechanism.handle_packet(cx, Direction::FromLink, acknowledgement, says_nothing)

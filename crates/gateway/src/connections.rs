@@ -12,6 +12,7 @@ use crate::tracking::{
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
@@ -464,6 +465,36 @@ impl Connections {
     /// packet.
     pub(crate) fn rest(&mut self, now: Instant) -> Option<FlowIndex> {
         self.table.rest(now, PAUSE_BEFORE_REST)
+    }
+
+    /// Whether a connection has been idle for long enough to give memory back.
+    pub(crate) fn is_idle(&self, now: Instant, index: FlowIndex) -> bool {
+        let last_seen = self.table.last_seen(index);
+        last_seen.is_some_and(|at| now.since(at) >= PAUSE_BEFORE_REST)
+    }
+
+    /// Of these connections, those that have no mechanism and are established: as many as `most`, those with the newest
+    /// packets.
+    pub(crate) fn newest_at_rest(
+        &self,
+        among: &[(LinkId, FlowIndex)],
+        most: usize,
+    ) -> Vec<FlowIndex> {
+        let rests = |index: &FlowIndex| {
+            let connection = self.at(*index);
+            connection.is_some_and(|connection| {
+                connection.mechanism.is_none()
+                    && connection.is_proven
+                    && connection.tracked.phase == Phase::Established
+            })
+        };
+        let all = among.iter().map(|(_, index)| *index).filter(rests);
+        let mut newest: Vec<_> = all
+            .map(|index| (Reverse(self.table.last_seen(index)), index))
+            .collect();
+        newest.sort_unstable();
+        newest.truncate(most);
+        newest.into_iter().map(|(_, index)| index).collect()
     }
 
     fn forget_link(&mut self, removed: &Removed<Connection>) {

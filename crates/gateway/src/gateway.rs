@@ -38,6 +38,7 @@ pub use crate::event::{DropCause, Event, Transmit};
 use crate::flows::Flows;
 use crate::limits::Limits;
 use crate::link_changes;
+pub use crate::link_changes::MOST_ASKED_AT_REST;
 pub use crate::links::{DampedLink, DampingConfig, FLAP, SilenceConfig, SilentLink};
 use crate::links::{
     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkEvidence, LinkId, LinkState,
@@ -244,6 +245,10 @@ impl Gateway {
             with_mechanism(self.parts(), now, index, state, |mechanism, cx| {
                 mechanism.handle_timeout(cx);
             });
+            // It was given a mechanism since its last packet, and nobody has answered.
+            if self.flows.connections.is_idle(now, index) {
+                mechanism_calls::rest(&mut self.flows, now, index);
+            }
         }
         unserved::repeat_handshakes(self.parts(), now);
         self.flows.releases.end_wait_of_others(now);

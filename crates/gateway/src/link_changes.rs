@@ -5,17 +5,24 @@
 use crate::event::Event;
 use crate::flows::Flows;
 use crate::links::{Indicator, LinkId, LinkState, Links, Sign, StateSince};
-use crate::mechanism_calls::with_mechanism;
+use crate::mechanism_calls::{self, wake_mechanism, with_mechanism};
 use crate::sending;
 use crate::tracking::FlowIndex;
+use alloc::vec::Vec;
 use outlast_base::time::Instant;
+
+/// Idle connections whose far hosts are asked after one return. Questions take a tenth of a second of 1 Mbit/s then; those of
+/// thousands would be in the way of what is known to wait.
+pub const MOST_ASKED_AT_REST: usize = 256;
 
 /// Carries out a sign: the link went down or came up.
 pub(crate) fn change_link((flows, links): (&mut Flows, &mut Links), now: Instant, sign: Sign) {
     flows.outbox.tell(Event::Link(sign.event()));
     let behind = flows.connections.behind(sign.link);
+    let mut woken = Vec::new();
     if sign.state == LinkState::Up {
         welcome(flows, now, sign.link, sign.why, &behind);
+        woken = wake_newest_at_rest((flows, links), now, &behind);
     }
     for (link, index) in behind {
         let (Some(connection), Some(state)) = (flows.connections.at(index), links.state(link))
@@ -28,6 +35,7 @@ pub(crate) fn change_link((flows, links): (&mut Flows, &mut Links), now: Instant
             change_link_of((flows, links), now, index, state);
         }
     }
+    rest_again(flows, now, &woken);
     sending::send_in_turn((flows, links), now);
 }
 
@@ -44,6 +52,7 @@ pub(crate) fn return_of(
     }
     let [_, up] = signs;
     welcome(flows, now, up.link, up.why, behind);
+    let woken = wake_newest_at_rest((flows, links), now, behind);
     for &(own, index) in behind {
         // A peer that is down by itself stays so.
         if links.is_up(own) {
@@ -52,6 +61,7 @@ pub(crate) fn return_of(
             }
         }
     }
+    rest_again(flows, now, &woken);
 }
 
 /// Tells a connection's mechanism that the connection's link is in another state.
@@ -75,6 +85,33 @@ pub(crate) fn change_link_of(
     with_mechanism((flows, links), now, index, state, |mechanism, cx| {
         mechanism.handle_link(cx);
     });
+}
+
+/// Gives mechanisms to connections that were idle before their link went down, so that those hear of its return: their far
+/// hosts may have sent something that was lost beyond the link, and wait for a timeout. Returns which.
+fn wake_newest_at_rest(
+    (flows, links): (&mut Flows, &Links),
+    now: Instant,
+    behind: &[(LinkId, FlowIndex)],
+) -> Vec<FlowIndex> {
+    if !flows.service.asks_the_idle() {
+        return Vec::new();
+    }
+    let newest = flows.connections.newest_at_rest(behind, MOST_ASKED_AT_REST);
+    for &index in &newest {
+        let connection = flows.connections.at(index);
+        if let Some(link) = connection.map(|connection| connection.known_link_state) {
+            wake_mechanism((flows, links), now, index, link);
+        }
+    }
+    newest
+}
+
+/// Takes the mechanisms back from which the return asks nothing.
+fn rest_again(flows: &mut Flows, now: Instant, woken: &[FlowIndex]) {
+    for &index in woken {
+        mechanism_calls::rest(flows, now, index);
+    }
 }
 
 /// Prepares the pace of `link`, which is up again, for the connections `behind` it.

@@ -62,7 +62,6 @@ pub(crate) fn serve_crossing(
     }
     flows.service.take_stock(&flows.connections);
     let mut entry = flows.connections.entry(index)?;
-    flows.service.wake(entry.connection);
     if direction == Direction::ToLink
         && observation.new_data
         && let Some(release) = releases.at_mut(passing.link.interface)
@@ -70,6 +69,7 @@ pub(crate) fn serve_crossing(
         release.note_data(now, entry.far_host(), index);
     }
     let surroundings = surroundings((now, state), &entry, links, releases);
+    flows.service.wake(&mut entry, surroundings, limits, outbox);
     let call = |mechanism: &mut dyn PathMechanism, cx: &mut Context<'_>| {
         let verdict = mechanism.handle_packet(cx, direction, packet, observation);
         (verdict, *cx.arrived)
@@ -110,7 +110,7 @@ pub(crate) fn handle_segment_drop(
     // The flow may have moved to another link since.
     let state = links.state(connection.link);
     if let Some(state) = state.filter(|_| connection.was_established()) {
-        wake_mechanism(flows, index);
+        wake_mechanism((flows, links), now, index, state);
         with_mechanism((flows, links), now, index, state, |mechanism, cx| {
             mechanism.handle_drop(cx, packet);
         });
@@ -118,9 +118,16 @@ pub(crate) fn handle_segment_drop(
 }
 
 /// Gives the connection a mechanism, unless it has one.
-pub(crate) fn wake_mechanism(flows: &mut Flows, index: FlowIndex) {
-    if let Some(connection) = flows.connections.at_mut(index) {
-        flows.service.wake(connection);
+pub(crate) fn wake_mechanism(
+    (flows, links): (&mut Flows, &Links),
+    now: Instant,
+    index: FlowIndex,
+    link: StateSince,
+) {
+    if let Some(mut entry) = flows.connections.entry(index) {
+        let (limits, outbox) = (&flows.limits, &mut flows.outbox);
+        let surroundings = surroundings((now, link), &entry, links, &flows.releases);
+        flows.service.wake(&mut entry, surroundings, limits, outbox);
     }
 }
 

@@ -83,6 +83,11 @@ impl Service {
         self.rules = rules;
     }
 
+    /// Whether a mechanism of this kind asks far hosts after an outage whether they wait.
+    pub(crate) fn asks_the_idle(&self) -> bool {
+        self.kind.asks() && self.obeys(HoldRule::AskFar)
+    }
+
     /// Whether `rule` is obeyed.
     pub(crate) fn obeys(&self, rule: HoldRule) -> bool {
         self.rules.has(rule)
@@ -108,10 +113,29 @@ impl Service {
         self.timers.take_due(now)
     }
 
-    /// Gives the connection a mechanism, unless it has one: something comes that a mechanism must see.
-    pub(crate) fn wake(&self, connection: &mut Connection) {
-        if connection.mechanism.is_none() {
-            connection.mechanism = self.kind.for_flow();
+    /// Gives the connection a mechanism, unless it has one: something comes that a mechanism must see. If the link is down
+    /// it is told so, as those were that saw it go.
+    pub(crate) fn wake(
+        &mut self,
+        entry: &mut Entry<'_>,
+        surroundings: Surroundings,
+        limits: &Limits,
+        outbox: &mut Outbox,
+    ) {
+        let connection = &mut *entry.connection;
+        if connection.mechanism.is_some() {
+            return;
+        }
+        connection.mechanism = self.kind.for_flow();
+        let link = connection.known_link_state;
+        if link.state == LinkState::Down {
+            let surroundings = Surroundings {
+                link,
+                ..surroundings
+            };
+            self.serve(entry, surroundings, limits, outbox, |mechanism, cx| {
+                mechanism.handle_link(cx);
+            });
         }
     }
 

@@ -220,6 +220,6 @@ fn place_import(
         connection.known_link_state = state;
         connection.is_proven = true;
     }
-    wake_mechanism(flows, index);
+    wake_mechanism((flows, links), now, index, state);
     flows.note_life(links, now, index);
 }

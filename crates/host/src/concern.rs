@@ -9,8 +9,11 @@ use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
 use outlast_gateway::links::{Indicator, LinkId};
 
-/// A peer whose newest data came longer than this before the outage waits for nothing.
+/// A peer whose newest data came longer than this before the outage is not known to wait for anything.
 const RECENT: Duration = Duration::from_secs(3);
+
+/// After shorter outages peers that are not known to wait are not asked: their timers are not much longer.
+const SHORTEST_OUTAGE: Duration = Duration::from_secs(1);
 
 /// What is on its way when an outage is noticed may still arrive.
 const GRACE: Duration = Duration::from_millis(500);
@@ -25,6 +28,13 @@ pub(crate) fn may_wait(now: Instant, connection: &Connection, restored: &Restore
     restored
         .outage
         .is_some_and(|outage| silence + GRACE >= outage && silence <= outage + RECENT)
+}
+
+/// Whether the peer may have sent something during the outage, though nothing had come of it for a while before.
+fn may_have_begun(restored: &Restored) -> bool {
+    restored
+        .outage
+        .is_some_and(|outage| outage >= SHORTEST_OUTAGE)
 }
 
 /// Whether a connection is one of those that a return concerns.
@@ -104,7 +114,7 @@ impl Task {
             // A peer that was heard just now needs no waking.
             wakes_peer: config.wakes_peer
                 && is_open
-                && may_wait(now, connection, restored)
+                && (may_wait(now, connection, restored) || may_have_begun(restored))
                 && restored.kind == Kind::Asymmetric
                 && is_told,
             slow_start: config.forces_slow_start

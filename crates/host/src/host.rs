@@ -48,6 +48,7 @@ use crate::restarts::Restarts;
 use crate::silence::{Silence, Watch};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::net::IpAddr;
 use outlast_base::time::Instant;
 use outlast_gateway::links::{
@@ -57,6 +58,10 @@ use outlast_gateway::links::{
 /// Connections with nothing outstanding either way that tell of one return by a marked acknowledgement. Whoever keeps
 /// data for the others learns of the return from these.
 const IDLE_MARKS: u32 = 256;
+
+/// Connections whose peers are asked after one return although nothing had come of them for a while before the outage: they may
+/// have sent something since.
+const IDLE_ASKED: u32 = 256;
 
 /// Why the agent wants to be called.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -698,19 +703,30 @@ impl Host {
             found.retain(|connection| !connection.is_frozen || !self.is_still_away(connection));
             // Those for which somebody may keep data tell of the return first.
             found.sort_by_key(|connection| is_idle(now, connection, restored));
+        } else {
+            // Peers that are not known to wait are asked last, those first whose data is the newest.
+            found.sort_by_key(|connection| {
+                let is_idle = is_idle(now, connection, restored);
+                is_idle.then_some(Reverse(connection.received_at))
+            });
         }
-        let (mut stalled, mut idle) = (0, 0);
+        let (mut stalled, mut idle, mut asked) = (0, 0, 0);
         for connection in &found {
             let is_ours = self.freezing.has(connection.id);
             let mut task = Task::of(now, connection, restored, &self.config, is_ours);
             idle += u32::from(is_idle(now, connection, restored));
             task.marks &= idle <= IDLE_MARKS;
+            if task.wakes_peer && !may_wait(now, connection, restored) {
+                asked += 1;
+                task.wakes_peer = asked <= IDLE_ASKED;
+            }
             // What its peer has in flight nobody knows.
             let may_have_stalled = !connection.is_outstanding()
                 || connection.is_frozen
                 || connection.has_stalled(now, self.config.limits.retry);
             let is_queued = self.enqueue(now, connection, task, restored, stack);
-            stalled += u32::from(is_queued && may_have_stalled);
+            let is_idle = is_idle(now, connection, restored);
+            stalled += u32::from(is_queued && may_have_stalled && !is_idle);
         }
         self.tell(Event::Pass {
             restored: *restored,

@@ -1,18 +1,20 @@
 //! The takeover of connections from the kernel, as if the gateway had seen every packet.
 //!
-//! Connections with data in flight, now or a moment ago, are taken over at once. All others are
-//! taken over with their next packet: nothing that they have sent can have been lost.
+//! Connections with data in flight, now or a moment ago, are taken over at once, and as many of the others as the gateway
+//! asks after an outage whether their far hosts wait: those that were heard last. The rest are taken over with their
+//! next packet: nothing that they have sent can have been lost.
 
 use super::as_carried;
 use super::kernel::is_one_sided;
 use bytes::Bytes;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::gateway::Gateway;
+use outlast_gateway::gateway::{Gateway, MOST_ASKED_AT_REST};
 use outlast_gateway::links::{Direction, LinkId};
 use outlast_gateway::tracking::{FlowKey, Phase, TcpFlow};
 use outlast_linux::tracker::{Acknowledgement, Recorded, TrackedFlow, Tracker};
 use outlast_wire::Packet;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::net::IpAddr;
 
 /// An acknowledgement older than this, and than the connection's patience, counts as arrived.
@@ -51,12 +53,24 @@ impl Takeover {
         is_behind: impl Fn(&FlowKey) -> bool,
     ) -> Self {
         let mut takeover = Self::default();
+        let mut idle = BinaryHeap::new();
         tracker.flows(is_behind, |key, tracked| {
             if is_of_use(now, &tracked) {
-                let before = tracked.tcp;
-                takeover.flows.insert(key, KnownFlow { tracked, before });
+                takeover.take(key, tracked);
+            } else if is_open(&tracked) {
+                idle.push(Reverse((tracked.heard_at, key)));
+                if idle.len() > MOST_ASKED_AT_REST {
+                    idle.pop();
+                }
             }
         });
+        for Reverse((_, key)) in idle {
+            // It may have ended meanwhile.
+            let tracked = tracker.flow(&key).ok().flatten();
+            if let Some(tracked) = tracked.filter(is_open) {
+                takeover.take(key, tracked);
+            }
+        }
         takeover.take_packets(tracker, mtu);
         takeover
     }
@@ -71,12 +85,16 @@ impl Takeover {
         for key in keys {
             let flow = tracker.flow(key).ok().flatten();
             if let Some(tracked) = flow.filter(is_one_sided) {
-                let before = tracked.tcp;
-                takeover.flows.insert(*key, KnownFlow { tracked, before });
+                takeover.take(*key, tracked);
             }
         }
         takeover.take_packets(tracker, mtu);
         takeover
+    }
+
+    fn take(&mut self, key: FlowKey, tracked: TrackedFlow) {
+        let before = tracked.tcp;
+        self.flows.insert(key, KnownFlow { tracked, before });
     }
 
     fn take_packets(&mut self, tracker: &Tracker, mtu: u32) {
@@ -184,11 +202,15 @@ fn is_of_use(now: Instant, flow: &TrackedFlow) -> bool {
     let tcp = &flow.tcp;
     let recent = RECENT.max(tcp.rtt.patience());
     let is_recent = |newest: &Acknowledgement| now.since(newest.at) < recent;
-    flow.is_proven
-        && tcp.phase == Phase::Established
+    is_open(flow)
         && (tcp.near.has_outstanding()
             || tcp.far.has_outstanding()
             || flow.newest_to_link.as_ref().is_some_and(is_recent))
+}
+
+/// Whether both hosts take the connection for open.
+fn is_open(flow: &TrackedFlow) -> bool {
+    flow.is_proven && flow.tcp.phase == Phase::Established
 }
 
 /// The newest pure acknowledgement of the far host.

@@ -127,6 +127,11 @@ impl PathMechanismKind {
         }
     }
 
+    /// Whether it asks a far host after an outage whether that waits for a timeout, as `hold` does and what is made of it.
+    pub(crate) const fn asks(self) -> bool {
+        matches!(self, Self::Hold | Self::AcknowledgeAhead | Self::Auto)
+    }
+
     /// Whether datagrams and other traffic are kept while the link is down.
     pub(crate) const fn holds_other_traffic(self) -> bool {
         matches!(

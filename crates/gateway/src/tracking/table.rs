@@ -165,6 +165,12 @@ impl<T> FlowTable<T> {
         self.slots.entry_mut(index.0)?.flow.as_mut()
     }
 
+    /// When the flow's last packet crossed.
+    pub(crate) fn last_seen(&self, index: FlowIndex) -> Option<Instant> {
+        let slot = self.slots.entry(index.0)?;
+        slot.flow.is_some().then_some(slot.last_seen)
+    }
+
     /// A flow with its key.
     pub(crate) fn entry_mut(&mut self, index: FlowIndex) -> Option<(FlowKey, &mut T)> {
         let Slot { key, flow, .. } = self.slots.entry_mut(index.0)?;

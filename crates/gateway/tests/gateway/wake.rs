@@ -23,11 +23,16 @@ fn established((mechanism, version): (PathMechanismKind, Version)) -> Path {
 
 /// A connection that has said something, away for so long.
 fn away(case: (PathMechanismKind, Version), ms: u64) -> Path {
+    idle_and_away(case, 1_000, ms)
+}
+
+/// A connection that has said something, then nothing for a while, and is away then for so long.
+fn idle_and_away(case: (PathMechanismKind, Version), idle_ms: u64, ms: u64) -> Path {
     let mut path = established(case);
     path.data(0, MSS);
     path.after_ms(40);
     path.far_ack(MSS);
-    path.after_ms(1_000);
+    path.after_ms(idle_ms);
     path.down();
     path.after_ms(ms);
     path.up();
@@ -60,6 +65,82 @@ fn a_far_host_whose_data_is_lost_is_asked_and_woken() {
         assert_eq!(path.sent_with_questions(), [], "it is awake");
         assert!(!why(&path).contains("ICMP"), "{}", why(&path));
     }
+}
+
+/// It has given its memory back by then.
+#[test]
+fn a_connection_that_was_idle_before_the_outage_is_asked_and_woken_too() {
+    for case in cases() {
+        let mut path = idle_and_away(case, 600_000, 15_000);
+        assert_eq!(path.sent_with_questions(), [Sent::Question]);
+        path.after_ms(40);
+        answers(&mut path, 64);
+        assert_eq!(path.sent_with_questions(), [Sent::WakesFar(0); 6]);
+        path.after_ms(40);
+        path.far_data(0, 64);
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), [], "it is awake");
+    }
+}
+
+#[test]
+fn an_idle_connection_is_asked_after_each_outage_three_times_at_most_and_not_after_a_short_one() {
+    for version in Version::BOTH {
+        let mut path = idle_and_away((PathMechanismKind::Hold, version), 600_000, 900);
+        for _ in 0..3 {
+            path.after_ms(60_000);
+            assert_eq!(path.sent_with_questions(), []);
+            path.down();
+            path.after_ms(15_000);
+            path.up();
+            path.after_ms(60_000);
+            assert_eq!(path.sent_with_questions(), [Sent::Question; 3]);
+        }
+    }
+}
+
+/// Data that comes while the link is away goes out at its return, and draws the answer.
+#[test]
+fn an_idle_connection_that_speaks_amid_the_outage_is_as_one_that_was_not_idle() {
+    for version in Version::BOTH {
+        let mut path = idle_and_away((PathMechanismKind::Hold, version), 600_000, 5_000);
+        path.down();
+        path.after_ms(60_000);
+        path.sent_with_questions();
+        path.data(MSS, MSS);
+        path.after_ms(15_000);
+        path.up();
+        path.after_ms(20);
+        path.far_ack_after(64, 2 * MSS);
+        let sent = path.sent_with_questions();
+        assert!(matches!(sent[0], Sent::Data(MSS, MSS, _)), "{sent:?}");
+        assert_eq!(sent[1], Sent::WakesFar(0), "{sent:?}");
+    }
+}
+
+/// Questions for thousands would be in the way of what is known to wait: those go out that were heard last.
+#[test]
+fn of_many_idle_connections_the_newest_are_asked() {
+    const FLOWS: u16 = 1_000;
+    let mut path = Path::new(PathMechanismKind::Hold);
+    for port in 0..FLOWS {
+        path.use_port(10_000 + port);
+        path.open();
+        path.after_ms(10);
+    }
+    path.after_ms(60_000);
+    path.down();
+    path.after_ms(15_000);
+    path.up();
+    path.after_ms(400);
+    let sent = std::iter::from_fn(|| path.gateway.poll_transmit());
+    let questions = sent.filter(|transmit| transmit.reason == SendReason::Question);
+    let ports: Vec<u16> = questions
+        .filter_map(|transmit| transmit.packet.tcp().map(|tcp| tcp.source_port))
+        .collect();
+    assert_eq!(ports.len(), 256, "{ports:?}");
+    let oldest = ports.iter().min().copied();
+    assert_eq!(oldest, Some(10_000 + FLOWS - 256));
 }
 
 #[test]

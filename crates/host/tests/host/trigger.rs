@@ -183,6 +183,49 @@ fn a_connection_that_waits_for_its_own_timer_has_its_peer_woken_twice() {
     }
 }
 
+/// Their peers may have sent something during the outage: those are asked whose data is the newest, once each, behind the
+/// connections that wait. None of them counts as stalled.
+#[test]
+fn peers_of_idle_connections_are_asked_as_far_as_there_is_room() {
+    for (length, expected) in [(900, 0), (10_000, 256)] {
+        let mut stack = Stack::of(400);
+        for (connection, seconds) in stack.connections.iter_mut().zip(1_000..) {
+            connection.snd_nxt = connection.snd_una;
+            connection.timeouts = 0;
+            connection.received_at = at(seconds * 1_000);
+        }
+        stack.connections[7].snd_nxt += 1_000;
+        let mut host = agent(Mechanism::RetransmissionTrigger);
+        let away = 2_000_000;
+        for (millis, state) in [(away, LinkState::Down), (away + length, LinkState::Up)] {
+            host.handle_link(
+                at(millis),
+                event(LINK, state, Indicator::Carrier),
+                &mut stack,
+            );
+        }
+        run(&mut host, &mut stack, at(away + 1_000_000));
+        let (_, first, _) = stack.log[0];
+        assert_eq!(first.local.port(), 7);
+        assert!(stack.count(Action::Retransmit) > 0);
+        let asked = stack
+            .log
+            .iter()
+            .filter(|one| one.2 == Action::DuplicateAcks);
+        let asked: Vec<u16> = asked.map(|one| one.1.local.port()).collect();
+        assert_eq!(asked.len(), expected);
+        assert!(
+            asked.iter().skip(1).all(|port| *port >= 400 - 256),
+            "{asked:?}"
+        );
+        let told = std::iter::from_fn(|| host.poll_event()).find_map(|event| match event {
+            Event::Pass { stalled, .. } => Some(stalled),
+            _ => None,
+        });
+        assert_eq!(told, Some(1));
+    }
+}
+
 #[test]
 fn a_connection_that_retransmits_late_has_a_round_trip_for_the_answer() {
     let mut stack = Stack::of(1);

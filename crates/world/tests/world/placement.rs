@@ -9,10 +9,11 @@ use outlast_link::Way;
 use outlast_tcp::profile::Congestion;
 use outlast_world::{FlowSetup, Indicators, Setup, Side, Stack, Workload, World};
 
-const TRAFFIC: [(&str, Traffic); 4] = [
+const TRAFFIC: [(&str, Traffic); 5] = [
     ("download", Traffic::Download),
     ("upload", Traffic::Upload),
     ("small requests of the mobile", Traffic::Requests),
+    ("a small request after a pause", Traffic::Seldom),
     ("large requests, small answers", Traffic::LargeRequests),
 ];
 const INDICATORS: [(&str, Indicators); 2] =
@@ -30,6 +31,8 @@ enum Traffic {
     Download,
     Upload,
     Requests,
+    /// Requests so far apart that the gateway has nothing in hand when the outage begins.
+    Seldom,
     LargeRequests,
 }
 
@@ -45,8 +48,18 @@ impl Traffic {
             Self::Download => bulk(2_500_000, Way::ToMobile),
             Self::Upload => bulk(2_500_000, Way::ToFixed),
             Self::Requests => requests(100, 600, 100),
+            Self::Seldom => requests(100, 600, 8_000),
             Self::LargeRequests => requests(14_000, 100, 50),
         }
+    }
+
+    /// When an outage begins, as its phase has it: that of seldom requests in the second half of a pause.
+    fn outage_at(self, phase: u64) -> Duration {
+        let earliest = match self {
+            Self::Seldom => 6_500,
+            _ => 1_000,
+        };
+        Duration::from_millis(earliest + 37 * phase)
     }
 }
 
@@ -61,7 +74,7 @@ fn resumes(
     for seconds in LENGTHS {
         for phase in 0..PHASES {
             let mut link = link();
-            let start = Duration::from_millis(1_000 + 37 * phase);
+            let start = traffic.outage_at(phase);
             link.outages = outage(start, Duration::from_secs(seconds));
             let stack = Stack {
                 congestion: Some(congestion),

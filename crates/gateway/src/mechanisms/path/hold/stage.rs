@@ -2,7 +2,7 @@
 //!
 //! | stage | what crosses towards the link | it ends with |
 //! |---|---|---|
-//! | `Passing` | passes, and a copy is kept | the link's going, or its return if it was down from the start; new data that waits for the first answers; a hole that `hold` fills for the sender; a late drop |
+//! | `Passing` | passes, and a copy is kept | the link's going; new data that waits for the first answers; a hole that `hold` fills for the sender; a late drop |
 //! | `InLine` | waits its turn where anything waits before it, or is a repetition that is not needed | the acknowledgement of all that is kept; a late drop; the link's going; the connection's end |
 //! | `Down` | is taken and kept; passes if it is acknowledged already, or a cap is reached | the link's return |
 //! | `Recovering` | waits its turn where anything waits before it, or is a repetition that is not needed | the acknowledgement of all that was kept at the return, once what came to wait meanwhile has gone out; where no data is kept, the last kick in vain; the link's going; the connection's end |
@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 /// Where one connection stands.
 #[derive(Debug, Default)]
 pub(super) enum Stage {
-    /// Nothing waits. The link is up, or was down already when this part began: what comes then is taken as in `Down`.
+    /// The link is up, and nothing waits.
     #[default]
     Passing,
     /// The link is up, and segments wait for their turn outside of an episode, or did: new data, or what is sent for a
