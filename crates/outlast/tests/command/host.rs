@@ -19,6 +19,7 @@ mod silence;
 mod slower_path;
 
 use crate::path::skip;
+use crate::path::wiring::ip;
 use crate::support::{Place, again};
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
@@ -28,7 +29,7 @@ use rustix::fd::AsFd;
 use rustix::net::sockopt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -46,16 +47,6 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 struct Hosts {
     mobile: Namespace,
     fixed: Namespace,
-}
-
-fn ip(namespace: &Namespace, line: &str) {
-    let run = || {
-        let done = Command::new("ip").args(line.split(' ')).output();
-        let done = done.expect("iproute2 is installed");
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "ip {line}: {said}");
-    };
-    namespace.run(run).expect("enter");
 }
 
 #[expect(

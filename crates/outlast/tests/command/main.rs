@@ -20,6 +20,7 @@ mod gateway_ebpf;
 mod hip;
 mod hooks;
 mod host;
+mod idle;
 mod indicators;
 mod killing;
 mod live;

@@ -4,7 +4,7 @@
 use super::operating::{status, status_when};
 use super::{AT_ONCE, Agent, PATIENCE, ip, pause, resume_of};
 use crate::path::skip;
-use crate::support::Place;
+use crate::support::{Place, again};
 use outlast_base::time::Duration;
 use outlast_host::control::EndpointControl;
 use outlast_linux::clock;
@@ -16,7 +16,7 @@ use outlast_linux::sysctl;
 use outlast_wire::tcp::{Experimental, TcpOptions};
 use outlast_wire::{IpHeader, Packet, TcpFlags, TcpHeader};
 use rustix::fd::AsFd;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::thread;
 
@@ -144,6 +144,57 @@ fn judge(congestion: &str, sack: bool) {
     panic!("{congestion}, SACK {sack}: {tried:?}");
 }
 
+/// From the link's return until the mobile host reads what the remote one has sent amid the outage, over a connection that
+/// had been idle for longer than peers are known to wait.
+fn hears_after_idling(network: &Network) -> Duration {
+    let listen = || TcpListener::bind((MOBILE, 0)).expect("a port");
+    let listener = network.mobile.run(listen).expect("enter");
+    let to = listener.local_addr().expect("bound");
+    let connect = || TcpStream::connect(to).expect("it listens");
+    let mut remote = network.remote.run(connect).expect("enter");
+    let mut mobile = listener.accept().expect("it comes").0;
+    mobile.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    let mut message = [7; 100];
+    remote.write_all(&message).expect("it is open");
+    again(|| mobile.read_exact(&mut message)).expect("it comes");
+    pause(Duration::from_secs(5));
+    network.cut();
+    pause(Duration::from_millis(500));
+    remote.write_all(&message).expect("it is open");
+    // Long after one repetition and long before the next.
+    pause(Duration::from_millis(4_200));
+    network.mend();
+    let back = clock::now();
+    again(|| mobile.read_exact(&mut message)).expect("it comes");
+    clock::now().since(back)
+}
+
+#[test]
+fn what_was_sent_over_a_connection_that_had_been_idle_comes_at_once() {
+    let mut tried = Vec::new();
+    // Where other tests keep the processors busy a run may be late for their sake.
+    for _ in 0..3 {
+        let (Some(helped), Some(alone)) = (Network::new(true), Network::new(true)) else {
+            return;
+        };
+        let places = [Place::new(), Place::new()];
+        let agents = [
+            Agent::start(&places[0], &helped.mobile, &[]),
+            Agent::start(&places[1], &helped.remote, &[]),
+        ];
+        let [with, without] = thread::scope(|scope| {
+            let both = [&helped, &alone].map(|network| scope.spawn(|| hears_after_idling(network)));
+            both.map(|heard| heard.join().expect("it is measured"))
+        });
+        drop(agents);
+        if with <= AT_ONCE * 2 && without > AT_ONCE * 8 {
+            return;
+        }
+        tried.push([with, without]);
+    }
+    panic!("with agents and without: {tried:?}");
+}
+
 const CONNECTIONS: usize = 100;
 const PER_SECOND: u64 = 40;
 const BURST: u64 = 5;
@@ -196,7 +247,7 @@ fn a_flood_of_requests_stays_within_the_rate_and_harms_no_connection() {
     for receiver in &mut receivers {
         receiver.set_read_timeout(Some(PATIENCE)).expect("a socket");
         let mut all = [0; 512];
-        std::io::Read::read_exact(receiver, &mut all).expect("nothing was harmed");
+        receiver.read_exact(&mut all).expect("nothing was harmed");
     }
     drop(agent);
 }

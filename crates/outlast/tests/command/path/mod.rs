@@ -22,7 +22,7 @@ use rustix::fd::AsFd;
 use serde_json::Value;
 use std::net::IpAddr;
 pub(crate) use transfer::{Gate, Transfer, acknowledged, connected, is_acknowledged};
-use wiring::{inside, switch};
+use wiring::{inside, ip, switch};
 
 /// The gateway's interface towards the mobile host, and the mobile host's own.
 pub(crate) const LINK: &str = "link0";
@@ -234,6 +234,29 @@ impl Path {
     /// Gives it back.
     pub(crate) fn find_mobile(&self) -> Instant {
         self.switch(&["mobile"], true)
+    }
+
+    /// Takes the carrier from the gateway's end alone: the mobile host notices nothing.
+    pub(crate) fn lose_gateway(&self) {
+        self.switch(&["gateway"], false);
+    }
+
+    /// Gives it back.
+    pub(crate) fn find_gateway(&self) -> Instant {
+        self.switch(&["gateway"], true)
+    }
+
+    /// Has the mobile host know the gateway's hardware address for good: a kernel that asks for it in vain takes the
+    /// back-offs of its connections back by itself.
+    pub(crate) fn introduce_gateway(&self) {
+        const HARDWARE: &str = "02:00:00:00:00:01";
+        ip(
+            &self.gateway,
+            &format!("link set {LINK} address {HARDWARE}"),
+        );
+        let router = OUTER.of(Version::V4);
+        let known = format!("neigh replace {router} lladdr {HARDWARE} dev {LINK} nud permanent");
+        ip(&self.mobile, &known);
     }
 
     /// Makes the gateway ask for silent neighbours after a second or two instead of half a minute.

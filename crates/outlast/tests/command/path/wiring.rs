@@ -43,3 +43,14 @@ pub(crate) fn add_rules(namespace: &Namespace, rules: &str) -> Option<()> {
         Err(error) => panic!("{error}"),
     }
 }
+
+/// Runs `ip` with these arguments in a namespace.
+pub(crate) fn ip(namespace: &Namespace, line: &str) {
+    let run = || {
+        let done = Command::new("ip").args(line.split(' ')).output();
+        let done = done.expect("iproute2 is installed");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "ip {line}: {said}");
+    };
+    namespace.run(run).expect("enter");
+}
