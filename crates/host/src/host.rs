@@ -701,20 +701,18 @@ impl Host {
         if self.config.mechanism == Mechanism::MTcp {
             // Who is frozen waits for the last link of his way.
             found.retain(|connection| !connection.is_frozen || !self.is_still_away(connection));
-            // Those for which somebody may keep data tell of the return first.
-            found.sort_by_key(|connection| is_idle(now, connection, restored));
-        } else {
-            // Peers that are not known to wait are asked last, those first whose data is the newest.
-            found.sort_by_key(|connection| {
-                let is_idle = is_idle(now, connection, restored);
-                is_idle.then_some(Reverse(connection.received_at))
-            });
         }
+        // Those for which somebody may wait, or keep data, come first, then those whose data is the newest.
+        found.sort_by_key(|connection| {
+            let is_idle = is_idle(now, connection, restored);
+            is_idle.then_some(Reverse(connection.received_at))
+        });
         let (mut stalled, mut idle, mut asked) = (0, 0, 0);
         for connection in &found {
             let is_ours = self.freezing.has(connection.id);
             let mut task = Task::of(now, connection, restored, &self.config, is_ours);
-            idle += u32::from(is_idle(now, connection, restored));
+            let is_idle = is_idle(now, connection, restored);
+            idle += u32::from(is_idle);
             task.marks &= idle <= IDLE_MARKS;
             if task.wakes_peer && !may_wait(now, connection, restored) {
                 asked += 1;
@@ -725,7 +723,6 @@ impl Host {
                 || connection.is_frozen
                 || connection.has_stalled(now, self.config.limits.retry);
             let is_queued = self.enqueue(now, connection, task, restored, stack);
-            let is_idle = is_idle(now, connection, restored);
             stalled += u32::from(is_queued && may_have_stalled && !is_idle);
         }
         self.tell(Event::Pass {
