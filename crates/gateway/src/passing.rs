@@ -77,6 +77,7 @@ impl PassingPacket<'_> {
         let (tracked, silence) = (&connection.tracked, &mut connection.silence);
         if self.direction == Direction::FromLink {
             let newly_acked = observation.newly_acked;
+            silence.near_host.hear_echo(tcp);
             return links.hear_far(now, at, (tracked, silence), (self.packet, tcp), newly_acked);
         }
         silence.near_host.hear(tcp);

@@ -32,6 +32,8 @@ struct Both {
     control: Gateway,
     mechanism: PathMechanismKind,
     now: Instant,
+    /// The newest timestamp of the near and of the far host.
+    stamps: [u32; 2],
 }
 
 impl Both {
@@ -51,6 +53,7 @@ impl Both {
             control: gateway(now, mechanism),
             mechanism,
             now,
+            stamps: [0; 2],
         })
     }
 
@@ -72,10 +75,12 @@ impl Both {
     }
 
     fn near(&mut self, header: TcpHeader, payload: u32) {
+        self.stamps[0] = self.stamp();
         self.cross(Direction::ToLink, &packet(true, header, payload));
     }
 
     fn far(&mut self, header: TcpHeader, payload: u32) {
+        self.stamps[1] = self.stamp();
         self.cross(Direction::FromLink, &packet(false, header, payload));
     }
 
@@ -98,6 +103,11 @@ impl Both {
         self.near(self.header(true, 0, 0), 0);
     }
 
+    /// What either host's clock shows.
+    fn stamp(&self) -> u32 {
+        u32::try_from(self.now.as_nanos() / 1_000_000).expect("short")
+    }
+
     /// Numbers count from the first byte of either host.
     fn header(&self, is_near: bool, sent: u32, heard: u32) -> TcpHeader {
         let (own, other) = match is_near {
@@ -114,8 +124,8 @@ impl Both {
             window: 60_000,
             options: TcpOptions {
                 timestamps: Some(Timestamps {
-                    value: u32::try_from(self.now.as_nanos() / 1_000_000).expect("short"),
-                    echo: 7,
+                    value: self.stamp(),
+                    echo: self.stamps[usize::from(is_near)],
                 }),
                 ..TcpOptions::default()
             },
@@ -241,7 +251,7 @@ fn assert_same(mechanisms: &[PathMechanismKind], least: usize, talk: impl Fn(&mu
                 format!(
                     "{direction:?} {reason:?} {} {:?}",
                     bytes.len(),
-                    &bytes[20..44]
+                    &bytes[20..52]
                 )
             };
             sent.iter().map(line).collect::<Vec<_>>()
@@ -307,6 +317,22 @@ fn a_connection_that_owes_nothing_is_asked_as_if_it_had_been_seen() {
         both.now += Duration::from_millis(40);
         both.far(both.header(false, 0, MSS), 100);
         both.near(both.header(true, MSS, 100), 0);
+        both.now += Duration::from_secs(20);
+    });
+}
+
+/// What the near host has said last was data, of which the kernel keeps nothing once it has arrived. The question
+/// bears the timestamp that the far host has echoed: an older one it might not answer.
+#[test]
+fn a_connection_whose_near_host_has_answered_late_is_asked_with_its_newest_timestamp() {
+    assert_same(EXACT, 3, |both| {
+        both.far(both.header(false, 0, 0), 100);
+        both.now += Duration::from_millis(40);
+        both.near(both.header(true, 0, 100), 0);
+        both.now += Duration::from_millis(300);
+        both.near(both.header(true, 0, 100), MSS);
+        both.now += Duration::from_millis(40);
+        both.far(both.header(false, 100, MSS), 0);
         both.now += Duration::from_secs(20);
     });
 }

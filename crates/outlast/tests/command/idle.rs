@@ -13,6 +13,9 @@ use std::thread;
 
 /// By then the gateway has given back the memory of a connection that says nothing.
 const IDLE: Duration = Duration::from_secs(7);
+/// How long each of the answers before that takes: the last is none that goes with the acknowledgement of its question, so
+/// that its timestamp is newer than that of any acknowledgement.
+const BEFORE: [Duration; 2] = [Duration::ZERO, Duration::from_millis(300)];
 /// From the beginning of the outage until the mobile host asks.
 const QUIET: Duration = Duration::from_millis(500);
 /// A question is repeated 0.2, 0.6, 1.4, 3.0 and 6.2 s after it was asked: the link comes back long after one repetition
@@ -48,14 +51,16 @@ fn answered_after(over: Option<Over>) -> Option<Duration> {
     let answers = thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("somebody asks");
         let mut question = [0; 100];
+        let mut before = BEFORE.into_iter();
         while again(|| stream.read_exact(&mut question)).is_ok() {
+            wait(before.next().unwrap_or(Duration::ZERO));
             stream.write_all(&question).expect("it is open");
         }
     });
     let connect = || TcpStream::connect(to).expect("it listens");
     let mut stream = path.mobile.run(connect).expect("enter");
     stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
-    for _ in 0..2 {
+    for _ in BEFORE {
         ask(&mut stream);
         hear(&mut stream);
     }

@@ -16,6 +16,7 @@ use outlast_base::time::Duration;
 use outlast_linux::clock;
 use serde_json::Value;
 use std::io::ErrorKind;
+use std::path::PathBuf;
 
 /// Of each transfer, at about 3 MB/s while nothing is in its way.
 const BYTES: usize = 6_000_000;
@@ -218,12 +219,12 @@ impl Scene {
     }
 
     /// Files in which connections are written down.
-    fn pledges(&self) -> usize {
+    fn pledges(&self) -> Vec<PathBuf> {
         let files = std::fs::read_dir(self.place.path()).expect("a directory");
-        let is_one = |name: &std::ffi::OsStr| name.to_string_lossy().ends_with(".pledges");
-        files
-            .filter(|file| file.as_ref().is_ok_and(|file| is_one(&file.file_name())))
-            .count()
+        let paths = files.map(|file| file.expect("a directory").path());
+        paths
+            .filter(|path| path.extension().is_some_and(|name| name == "pledges"))
+            .collect()
     }
 
     /// Expects neither a process, nor an eBPF program at the interface, nor a mount.
@@ -402,7 +403,7 @@ fn breaks(then: Option<&'static str>) -> Option<()> {
         wait(OUTAGE);
         scene.path.mend();
         assert_eq!(transfer.outcome(), BROKEN);
-        until("no file", || scene.pledges() == 0);
+        until("no file", || scene.pledges().is_empty());
         another.stop();
     } else {
         wait(OUTAGE);
@@ -413,7 +414,7 @@ fn breaks(then: Option<&'static str>) -> Option<()> {
         until("the end of the guardian", || {
             scene.path.inhabitants().len() == 2
         });
-        until("no file", || scene.pledges() == 0);
+        until("no file", || scene.pledges().is_empty());
         another.stop();
     }
     assert_eq!(scene.path.inhabitants(), Vec::<String>::new());
@@ -427,6 +428,34 @@ fn what_was_acknowledged_ahead_ends_with_an_error_at_both_hosts_when_the_daemon_
             scope.spawn(move || breaks(then));
         }
     });
+}
+
+/// Between what was written down last and the daemon's end more may have passed. Its far host answers
+/// nonetheless, and so both hosts are told: here more has passed than ever does.
+#[test]
+fn both_hosts_are_told_though_more_has_passed_than_was_written_down() {
+    let Some(scene) = Scene::new("acknowledge-ahead", Over::Nfqueue) else {
+        return;
+    };
+    let Some(daemon) = scene.daemon() else { return };
+    let mut transfer = scene.transfer(From::Fixed, Version::V4);
+    transfer.wait_for(BEFORE);
+    scene.path.cut();
+    daemon.flows_when(&scene.place, "a frozen connection", is_ahead);
+    let [file] = &scene.pledges()[..] else {
+        panic!("{:?}", scene.pledges());
+    };
+    let written = std::fs::read(file).expect("a file");
+    let up = scene.path.mend();
+    transfer.resumed(up);
+    daemon.flows_when(&scene.place, "a thaw", |status| !is_ahead(status));
+    daemon.kill();
+    scene.path.until_deserted();
+    std::fs::write(file, written).expect("a file");
+    let another = scene.daemon().expect("as before");
+    assert_eq!(transfer.outcome(), BROKEN);
+    until("no file", || scene.pledges().is_empty());
+    another.stop();
 }
 
 /// Whenever the daemon is killed, a download comes to its end, or both hosts are told that it does not.
@@ -467,7 +496,7 @@ fn no_connection_hangs_that_was_acknowledged_ahead() {
             );
         }
         let another = scene.daemon().expect("as before");
-        until("no file", || scene.pledges() == 0);
+        until("no file", || scene.pledges().is_empty());
         another.stop();
         scene.path.until_deserted();
         scene.expect_nothing_left();

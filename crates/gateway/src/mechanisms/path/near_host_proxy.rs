@@ -18,7 +18,8 @@ const HOP_LIMIT: u8 = 64;
 /// What the near host has said last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NearHostProxy {
-    /// Its newest timestamps.
+    /// Its newest timestamps: as it sent them, or as the far host echoes them, if those are newer. What stays in the
+    /// kernel is not all heard here, and Linux 6.18 does not answer an old acknowledgement with an old timestamp.
     stamps: Option<Timestamps>,
     /// Its newest window, as on the wire: also right where its SYN was not seen, and so nobody knows
     /// how many bytes that are.
@@ -31,6 +32,22 @@ impl NearHostProxy {
         self.stamps = tcp.options.timestamps;
         // That of a SYN counts in other units (RFC 7323, section 2.2).
         self.window = (!tcp.has(TcpFlags::SYN)).then_some(tcp.window);
+    }
+
+    /// The far host has sent this, and so has taken the timestamp that it echoes.
+    pub(crate) fn hear_echo(&mut self, tcp: &TcpHeader) {
+        let Some(far) = tcp.options.timestamps.filter(|_| tcp.has(TcpFlags::ACK)) else {
+            return;
+        };
+        if self
+            .stamps
+            .is_none_or(|near| !is_older(far.echo, near.value))
+        {
+            self.stamps = Some(Timestamps {
+                value: far.echo,
+                echo: far.value,
+            });
+        }
     }
 
     /// Its newest timestamps.
@@ -72,4 +89,9 @@ impl NearHostProxy {
         };
         Packet::tcp_segment(ip, header, &[])
     }
+}
+
+/// Of two values of one clock (RFC 7323, section 5.2).
+const fn is_older(value: u32, than: u32) -> bool {
+    value.wrapping_sub(than).cast_signed() < 0
 }

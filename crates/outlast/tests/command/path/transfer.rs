@@ -137,7 +137,9 @@ impl Shared {
             self.written.store(written, Ordering::Release);
             wait(PACE);
         }
-        out.shutdown(Shutdown::Write)
+        // A socket that was reset is not connected; what it was told is another error.
+        let told = |error| out.take_error().ok().flatten().unwrap_or(error);
+        out.shutdown(Shutdown::Write).map_err(told)
     }
 
     fn receive(&self, input: &mut TcpStream, arrivals: &mpsc::Sender<Arrival>) -> io::Result<()> {
