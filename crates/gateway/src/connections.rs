@@ -123,7 +123,16 @@ impl Connection {
         let Self {
             tracked, contest, ..
         } = self;
-        Contest::observe(contest, tracked, now, direction, tcp, payload_len)
+        let heard = Contest::observe(contest, tracked, now, direction, tcp, payload_len);
+        // What was acknowledged ahead is not given up for a number.
+        let may_catch_up = matches!(
+            heard,
+            Heard::Odd(Oddity::AcknowledgesUnsent) | Heard::OfRival(Oddity::AcknowledgesUnsent)
+        ) && !self.is_pledged;
+        if may_catch_up && tracked.catch_up(direction, tcp) {
+            return Contest::observe(contest, tracked, now, direction, tcp, payload_len);
+        }
+        heard
     }
 
     /// Whether the connection may have gone on unseen, as a segment suggests that does not fit.

@@ -168,7 +168,7 @@ pub(super) fn advance(
 }
 
 /// No window is larger (RFC 7323, section 2.3).
-const LARGEST_WINDOW: u32 = 1 << 30;
+pub(super) const LARGEST_WINDOW: u32 = 1 << 30;
 
 /// The largest window of a host that lets its peer have so much in flight.
 pub(super) fn demonstrated(host: &Half, in_flight: u32) -> u32 {

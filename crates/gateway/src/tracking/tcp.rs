@@ -13,7 +13,7 @@
 //! [`Contest`]: super::Contest
 
 use super::LinkRtt;
-use super::half::{Half, advance, check_bounds, scaled_window};
+use super::half::{Half, LARGEST_WINDOW, advance, check_bounds, scaled_window};
 use super::meeting::{Met, meet};
 use crate::links::Direction;
 use outlast_base::time::Instant;
@@ -170,6 +170,26 @@ impl TcpFlow {
             && tcp.has(TcpFlags::ACK)
             && tcp.ack.before(receiver.acked)
             && end.at_or_before(sender.acked)
+    }
+
+    /// Whether a segment that acknowledges more than was seen is believed: then it fits from now on.
+    ///
+    /// Its peer's segments have crossed unseen, if it has exactly the number that is next of its own host's. Nobody has
+    /// that who only guesses.
+    #[cold]
+    pub(crate) fn catch_up(&mut self, direction: Direction, tcp: &TcpHeader) -> bool {
+        let phase = self.phase;
+        let (sender, receiver) = self.halves(direction);
+        let unseen = tcp.ack.distance_from(receiver.next);
+        let is_so = phase == Phase::Established
+            && tcp.has(TcpFlags::ACK)
+            && !tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST)
+            && tcp.seq == sender.next
+            && u32::try_from(unseen).is_ok_and(|unseen| unseen <= LARGEST_WINDOW);
+        if is_so {
+            receiver.next = tcp.ack;
+        }
+        is_so
     }
 
     /// Takes in a segment that crosses in `direction` with `payload_len` bytes of data.

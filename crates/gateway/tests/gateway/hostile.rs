@@ -12,7 +12,7 @@
 //! belongs to no connection. So does what he sends of connections that do not exist, in the near hosts'
 //! names.
 
-use crate::path::{LINK, MSS, Path};
+use crate::path::{LINK, MSS, Path, with};
 use outlast_base::time::Duration;
 use outlast_base::units::BitRate;
 use outlast_gateway::gateway::{GatewayConfig, SilenceConfig, Transmit};
@@ -405,18 +405,6 @@ fn sent(path: &mut Path) -> Vec<(Direction, Packet, SendReason)> {
     let all = std::iter::from_fn(|| path.gateway.poll_transmit());
     all.map(|t: Transmit| (t.direction, t.packet, t.reason))
         .collect()
-}
-
-fn with(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
-    let mut tcp = packet.tcp().expect("a segment").clone();
-    change(&mut tcp);
-    let header = packet.header();
-    Packet::modelled_tcp(
-        header.ip,
-        tcp,
-        ModelledPayload::default(),
-        header.payload_len,
-    )
 }
 
 fn lengthened(packet: &Packet, len: u32) -> Packet {

@@ -1,6 +1,6 @@
 //! Silence: outages that nobody reports, how their end is found, and what a false alarm costs.
 
-use crate::path::{LINK, MSS, Path, Sent};
+use crate::path::{LINK, MSS, Path, Sent, with};
 use outlast_base::time::Duration;
 use outlast_gateway::gateway::{Event, SilenceConfig, TimeoutReason};
 use outlast_gateway::links::{Direction, Indicator, LinkEvent, LinkId, LinkState};
@@ -406,9 +406,10 @@ fn strangers_can_have_a_probe_sent_and_nothing_else() {
     gone_silent(&mut path);
     path.after_ms(3_000);
     sent(&mut path);
-    // A segment of nobody's window, and a datagram.
+    // A segment of nobody's window, without the far host's number, and a datagram.
     let (now, link) = (path.now(), path.link);
     let beyond = path.far_packet_acking(50 * MSS, &[]);
+    let beyond = with(&beyond, |tcp| tcp.seq += 1);
     assert_eq!(comes(&mut path, &beyond), Verdict::Pass);
     let datagram = path.datagram_packet(4);
     let from = Direction::FromLink;

@@ -66,3 +66,26 @@ fn a_connection_that_has_not_gone_on_keeps_what_is_kept() {
     let copies = path.sent().len();
     assert!(copies >= 2, "the delivery, and a second try: {copies}");
 }
+
+/// A queue to user space that overflows lets packets pass, and nobody is told. What the near host sends then is beyond
+/// everything that is expected, where the far host's window is not known; what the far host acknowledges says how far it is.
+#[test]
+fn a_connection_whose_data_has_crossed_unseen_is_followed_again_once_it_is_acknowledged() {
+    for mechanism in [PathMechanismKind::Hold, PathMechanismKind::AcknowledgeAhead] {
+        let mut path = Path::new(mechanism);
+        path.data(0, MSS);
+        path.after_ms(40);
+        path.far_ack(MSS);
+        let gone_on = 500_000;
+        assert_eq!(path.data(gone_on, MSS), None);
+        path.after_ms(40);
+        path.far_ack(gone_on + MSS);
+        path.after_ms(1_000);
+        path.down();
+        assert_eq!(path.data(gone_on + MSS, MSS), TAKEN, "{mechanism}");
+        path.up();
+        let sent = path.sent();
+        let is_next = |sent: &Sent| matches!(sent, Sent::Data(at, MSS, _) if *at == gone_on + MSS);
+        assert!(sent.iter().any(is_next), "{mechanism}: {sent:?}");
+    }
+}

@@ -643,6 +643,19 @@ impl Path {
     }
 }
 
+/// A segment whose TCP header is another one.
+pub(crate) fn with(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
+    let mut tcp = packet.tcp().expect("a segment").clone();
+    change(&mut tcp);
+    let header = packet.header();
+    Packet::modelled_tcp(
+        header.ip,
+        tcp,
+        ModelledPayload::default(),
+        header.payload_len,
+    )
+}
+
 fn near_seq(byte: u32) -> SeqNumber {
     SeqNumber(NEAR_ISN) + 1 + byte
 }

@@ -1,6 +1,6 @@
 //! `outlast run` in a namespace.
 
-use super::{LINK, seen, skip};
+use super::{LINK, seen_within_patience, skip};
 use crate::support::{Place, Said};
 use outlast_linux::namespace::Namespace;
 use outlast_linux::process;
@@ -160,12 +160,14 @@ impl Daemon {
         what: &str,
         is_so: impl Fn(&Value) -> bool,
     ) -> Value {
-        seen(what, || {
+        let mut last = Value::Null;
+        let seen = seen_within_patience(|| {
             let said = self.ask(place, arguments);
             assert_eq!(said.code, Some(0), "{said:?}");
-            let status = serde_json::from_str(&said.out).expect("one JSON document");
-            is_so(&status).then_some(status)
-        })
+            last = serde_json::from_str(&said.out).expect("one JSON document");
+            is_so(&last).then(|| last.take())
+        });
+        seen.unwrap_or_else(|waited| panic!("{what}: not after {waited:?}, but {last:#}"))
     }
 
     /// Runs a subcommand that talks to this daemon.

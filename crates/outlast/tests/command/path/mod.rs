@@ -106,14 +106,21 @@ pub(crate) fn keeps_something(status: &Value) -> bool {
 
 /// Looks until there is something to be seen, which must come.
 #[track_caller]
-pub(crate) fn seen<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn seen<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    seen_within_patience(look).unwrap_or_else(|waited| panic!("{what}: not after {waited:?}"))
+}
+
+/// Looks until there is something to be seen; how long that was in vain.
+fn seen_within_patience<T>(mut look: impl FnMut() -> Option<T>) -> Result<T, Duration> {
     let began = clock::now();
     loop {
         if let Some(seen) = look() {
-            return seen;
+            return Ok(seen);
         }
         let waited = clock::now().since(began);
-        assert!(waited < PATIENCE, "{what}: not after {waited:?}");
+        if waited >= PATIENCE {
+            return Err(waited);
+        }
         wait(OFTEN);
     }
 }
