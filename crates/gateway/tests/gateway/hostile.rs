@@ -317,8 +317,8 @@ impl Twins {
                     ToLink => self.alone.far_number(self.sent[1]),
                     FromLink => self.alone.near_number(self.sent[0]),
                 };
-                // Of the exact number next the far host's, `zero-window-ack` believes that a frozen
-                // connection has gone on elsewhere: nobody but who reads along knows it.
+                // With exactly the number that is next of its host's it would be believed that the connection has
+                // gone on unseen: nobody but who reads along knows that number.
                 let newest = self.newest(direction);
                 let packet = with(&newest, |tcp| (tcp.seq, tcp.ack) = (tcp.seq + 1, sent + by));
                 (direction, packet)

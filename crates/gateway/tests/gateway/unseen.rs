@@ -89,3 +89,22 @@ fn a_connection_whose_data_has_crossed_unseen_is_followed_again_once_it_is_ackno
         assert!(sent.iter().any(is_next), "{mechanism}: {sent:?}");
     }
 }
+
+/// Somebody who knows the far host's number acknowledges what was never sent: until the near host has sent that much, its
+/// connection is as it was without a gateway.
+#[test]
+fn what_a_liar_with_the_right_number_acknowledges_is_not_kept_and_what_follows_is() {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    path.data(0, MSS);
+    path.after_ms(40);
+    path.far_ack(50 * MSS);
+    path.down();
+    assert_eq!(path.data(MSS, MSS), None);
+    assert_eq!(path.data(50 * MSS, MSS), TAKEN);
+    path.up();
+    let sent = path.sent();
+    assert!(
+        matches!(sent[..], [Sent::Data(at, MSS, _)] if at == 50 * MSS),
+        "{sent:?}"
+    );
+}
