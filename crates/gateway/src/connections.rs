@@ -124,15 +124,15 @@ impl Connection {
             tracked, contest, ..
         } = self;
         let heard = Contest::observe(contest, tracked, now, direction, tcp, payload_len);
-        // What was acknowledged ahead is not given up for a number.
-        let may_catch_up = matches!(
-            heard,
+        match heard {
+            // What was acknowledged ahead is not given up for a number.
             Heard::Odd(Oddity::AcknowledgesUnsent) | Heard::OfRival(Oddity::AcknowledgesUnsent)
-        ) && !self.is_pledged;
-        if may_catch_up && tracked.catch_up(direction, tcp) {
-            return Contest::observe(contest, tracked, now, direction, tcp, payload_len);
+                if !self.is_pledged && tracked.catch_up(direction, tcp) =>
+            {
+                Contest::observe(contest, tracked, now, direction, tcp, payload_len)
+            }
+            heard => heard,
         }
-        heard
     }
 
     /// Whether the connection may have gone on unseen, as a segment suggests that does not fit.

@@ -1,10 +1,10 @@
 //! What `auto` decides for a connection, what it says of it, and what then goes out.
 
-use crate::path::{LINK, MSS, Path, Sent};
+use crate::path::{LINK, MSS, Path, Sent, with};
 use outlast_gateway::gateway::SilenceConfig;
 use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
-use outlast_wire::{ModelledPayload, Packet, TcpHeader};
+use outlast_wire::Packet;
 
 fn path() -> Path {
     Path::new(PathMechanismKind::Auto).without_sack().settled()
@@ -18,15 +18,7 @@ fn account(path: &Path) -> (Option<&'static str>, &'static str) {
 }
 
 fn without_timestamps(packet: &Packet) -> Packet {
-    let mut tcp: TcpHeader = packet.tcp().expect("a segment").clone();
-    tcp.options.timestamps = None;
-    let header = packet.header();
-    Packet::modelled_tcp(
-        header.ip,
-        tcp,
-        ModelledPayload::default(),
-        header.payload_len,
-    )
+    with(packet, |tcp| tcp.options.timestamps = None)
 }
 
 /// The near host sends segments without timestamps.

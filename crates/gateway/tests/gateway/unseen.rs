@@ -1,4 +1,4 @@
-//! Packets that have crossed without the gateway: its process was stopped, and somebody let them pass.
+//! Packets that have crossed without the gateway: its process was stopped, and somebody let them pass; or its queue was full.
 
 use crate::path::{MSS, Path, Sent};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};

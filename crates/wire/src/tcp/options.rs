@@ -459,6 +459,12 @@ pub struct Timestamps {
 }
 
 impl Timestamps {
+    /// Whether a value is older than another one of the same clock (RFC 7323, section 5.2).
+    #[must_use]
+    pub const fn is_older(value: u32, than: u32) -> bool {
+        value.wrapping_sub(than).cast_signed() < 0
+    }
+
     fn from_bytes([a, b, c, d, e, f, g, h]: [u8; 8]) -> Self {
         Self {
             value: u32::from_be_bytes([a, b, c, d]),

@@ -39,10 +39,8 @@ impl NearHostProxy {
         let Some(far) = tcp.options.timestamps.filter(|_| tcp.has(TcpFlags::ACK)) else {
             return;
         };
-        if self
-            .stamps
-            .is_none_or(|near| !is_older(far.echo, near.value))
-        {
+        let is_older = |near: Timestamps| Timestamps::is_older(far.echo, near.value);
+        if !self.stamps.is_some_and(is_older) {
             self.stamps = Some(Timestamps {
                 value: far.echo,
                 echo: far.value,
@@ -89,9 +87,4 @@ impl NearHostProxy {
         };
         Packet::tcp_segment(ip, header, &[])
     }
-}
-
-/// Of two values of one clock (RFC 7323, section 5.2).
-const fn is_older(value: u32, than: u32) -> bool {
-    value.wrapping_sub(than).cast_signed() < 0
 }

@@ -57,6 +57,6 @@ impl Stamp {
 
     /// Modulo 2^32, as timestamps are compared (RFC 7323, section 5.2).
     pub(super) const fn is_before(self, other: Self) -> bool {
-        self.0.wrapping_sub(other.0).cast_signed() < 0
+        Timestamps::is_older(self.0, other.0)
     }
 }
