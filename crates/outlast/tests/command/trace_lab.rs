@@ -4,7 +4,7 @@ use crate::support::{Place, Said, report, watched};
 use outlast_skip::skip;
 use outlast_wire::capture::{Decoder, Step};
 use outlast_wire::outline::Outline;
-use outlast_wire::pcapng::ip_in_frame;
+use outlast_wire::pcapng::{Direction, ip_in_frame};
 use serde_json::Value;
 use std::fs;
 use std::thread;
@@ -29,6 +29,12 @@ struct Case {
     /// What the scenario has besides.
     other: &'static str,
 }
+
+/// Between two datagrams of [`PULSE`], in seconds.
+const PULSE_S: f64 = 0.02;
+
+/// How long before a cut and after a return a machine that stands still is taken for the outage, in seconds.
+const AROUND_S: f64 = 0.5;
 
 /// Datagrams both ways, which show when the path is back.
 const PULSE: &str = "[[traffic]]\npattern = \"constant\"\nrate = \"64 kbit/s\"\npacket = \"160 B\"\ndirection = \"download\"\n\
@@ -115,8 +121,8 @@ impl Case {
     }
 
     /// Runs it, and judges its captures; `None` where this machine lacks something. A machine that stands still makes
-    /// the link silent, too, or cuts it late. Captures alone leave half a round trip open, so half a round trip of
-    /// standstill makes a whole one: then a mistake shows nothing, and the case is repeated.
+    /// connections wait, too. Captures alone leave half a round trip open, so half a round trip of standstill makes a
+    /// whole one: then a mistake shows nothing, and the case is repeated.
     fn judge_awake(&self) -> Option<Vec<String>> {
         for _ in 1..TRIES {
             let (mistakes, standstill) = watched(|| self.judge());
@@ -139,32 +145,30 @@ impl Case {
             return None;
         }
         assert_eq!(said.code, Some(0), "{self:?}: {said:?}");
-        let files = ["fixed", "mobile"].map(|end| format!("case-1.{end}.pcapng"));
-        let began = files.each_ref().map(|file| first_payload_s(&place, file));
-        let began = began[0].min(began[1]);
-        let [fixed, mobile] = &files;
-        let ends: [&[&String]; 3] = [&[fixed], &[mobile], &[fixed, mobile]];
-        let mistakes = ends.into_iter().filter_map(|files| {
-            let arguments = files.iter().map(|file| file.as_str());
-            let said = place.run(["trace", "--json"].into_iter().chain(arguments));
-            let has_sender = files.contains(&self.sender_end(fixed, mobile));
-            let mistake = self.mistake(&said, began, has_sender)?;
-            Some(format!("{self:?}, {files:?}: {mistake}: {}", said.out))
+        let [fixed, mobile] = ["fixed", "mobile"].map(|end| Capture::read(&place, end));
+        let began = fixed.first_payload_s().min(mobile.first_payload_s());
+        let ends: [&[&Capture]; 3] = [&[&fixed], &[&mobile], &[&fixed, &mobile]];
+        let mistakes = ends.into_iter().filter_map(|captures| {
+            let files = captures.iter().map(|capture| capture.file.as_str());
+            let said = place.run(["trace", "--json"].into_iter().chain(files));
+            let mistake = self.mistake(&said, began, captures)?;
+            let ends: Vec<_> = captures.iter().map(|capture| capture.end).collect();
+            Some(format!("{self:?}, {ends:?}: {mistake}: {}", said.out))
         });
         Some(mistakes.collect())
     }
 
-    /// Which of both captures is of the sender's end.
-    fn sender_end<'f>(&self, fixed: &'f String, mobile: &'f String) -> &'f String {
+    /// The end at which the sender is.
+    fn sender_end(&self) -> &'static str {
         match self.direction {
-            "upload" => mobile,
-            _ => fixed,
+            "upload" => "mobile",
+            _ => "fixed",
         }
     }
 
     /// What is wrong with what was found, if anything is; the workload's first byte came to the link at `began`,
-    /// since the Unix epoch. `has_sender` says whether the sender's end was captured.
-    fn mistake(&self, said: &Said, began: f64, has_sender: bool) -> Option<String> {
+    /// since the Unix epoch.
+    fn mistake(&self, said: &Said, began: f64, captures: &[&Capture]) -> Option<String> {
         assert_eq!(said.code, Some(0), "{said:?}");
         let found: Value = serde_json::from_str(&said.out).expect("one JSON document");
         let outages = found["outages"].as_array().expect("outages");
@@ -177,18 +181,27 @@ impl Case {
         let seconds = |value: &Value| value.as_f64().expect("a number");
         let origin = began - seconds(&found["capture"]["began_s"]);
         let (start, end) = (origin + start, origin + start + length);
-        let is_near = |found: f64, truth: f64| (found - truth).abs() <= ROUND_TRIP_S;
-        if !is_near(seconds(&outage["start_s"]), start) {
-            return Some(format!("it began at {start}"));
+        // What a machine did that stood still at the cut, or at the return, no capture can tell from the outage.
+        let (still_before, still_after) = captures.iter().fold((0_f64, 0_f64), |most, capture| {
+            let (cut, back) = (start - origin + began, end - origin + began);
+            let (before, after) = (capture.silence_before(cut), capture.silence_after(back));
+            (most.0.max(before), most.1.max(after))
+        });
+        let starts = start - still_before - ROUND_TRIP_S..=start + ROUND_TRIP_S;
+        if !starts.contains(&seconds(&outage["start_s"])) {
+            return Some(format!(
+                "it began at {start}, silent for {still_before} before"
+            ));
         }
         let (first, last) = (
             seconds(&outage["end_earliest_s"]),
             seconds(&outage["end_s"]),
         );
-        let is_within = (first - ROUND_TRIP_S..last + ROUND_TRIP_S).contains(&end);
+        let latest = end + still_after + ROUND_TRIP_S;
+        let is_within = first <= latest && end < last + ROUND_TRIP_S;
         // With datagrams both ways the end is known.
-        if !is_within || !self.other.is_empty() && !is_near(last, end) {
-            return Some(format!("it ended at {end}"));
+        if !is_within || !self.other.is_empty() && !(end - ROUND_TRIP_S..=latest).contains(&last) {
+            return Some(format!("it ended at {end}, silent for {still_after} after"));
         }
         let flows = outage["flows"].as_array().expect("flows");
         let [flow] = &flows[..] else {
@@ -198,32 +211,81 @@ impl Case {
         // undid a timeout cannot be seen for certain where only the receiver's end was captured.
         let is_right = match flow["cause"].as_str() {
             Some("back-off") => true,
-            Some("spurious-timeout") => !has_sender,
+            Some("spurious-timeout") => {
+                let sender = self.sender_end();
+                captures.iter().all(|capture| capture.end != sender)
+            }
             _ => false,
         };
         (!is_right).then(|| "it was its retransmission timer".to_owned())
     }
 }
 
-/// When the first payload of TCP in that capture was seen, in seconds since the Unix epoch.
-fn first_payload_s(place: &Place, file: &str) -> f64 {
-    let bytes = fs::read(place.path().join(file)).expect("it was written");
-    let (mut decoder, mut at) = (Decoder::default(), 0);
-    loop {
-        match decoder.decode(&bytes[at..]).expect("a whole capture") {
-            Step::Packet { consumed, packet } => {
-                at += consumed;
-                let ip = ip_in_frame(packet.link_type, packet.data);
-                let outline = ip.and_then(|ip| Outline::of(ip, packet.original_len as usize));
-                let tcp = outline.as_ref().and_then(Outline::tcp);
-                if tcp.is_some_and(|(_, payload)| payload > 0) {
-                    return packet.time.as_secs_f64();
+/// What one end of the link saw.
+struct Capture {
+    end: &'static str,
+    file: String,
+    packets: Vec<Captured>,
+}
+
+/// A packet of a capture.
+struct Captured {
+    /// Seconds since the Unix epoch.
+    at_s: f64,
+    /// It came out of the link.
+    has_arrived: bool,
+    /// It has payload of TCP.
+    has_payload: bool,
+}
+
+impl Capture {
+    fn read(place: &Place, end: &'static str) -> Self {
+        let file = format!("case-1.{end}.pcapng");
+        let bytes = fs::read(place.path().join(&file)).expect("it was written");
+        let (mut decoder, mut at, mut packets) = (Decoder::default(), 0, Vec::new());
+        loop {
+            match decoder.decode(&bytes[at..]).expect("a whole capture") {
+                Step::Packet { consumed, packet } => {
+                    at += consumed;
+                    let ip = ip_in_frame(packet.link_type, packet.data);
+                    let outline = ip.and_then(|ip| Outline::of(ip, packet.original_len as usize));
+                    let tcp = outline.as_ref().and_then(Outline::tcp);
+                    packets.push(Captured {
+                        at_s: packet.time.as_secs_f64(),
+                        has_arrived: packet.direction == Direction::Inbound,
+                        has_payload: tcp.is_some_and(|(_, payload)| payload > 0),
+                    });
                 }
+                Step::Passed { consumed } => at += consumed as usize,
+                Step::Need { .. } => return Self { end, file, packets },
             }
-            Step::Passed { consumed } => at += consumed as usize,
-            Step::Need { .. } => panic!("no payload in {file}"),
         }
     }
+
+    /// When TCP's first payload was seen, in seconds since the Unix epoch.
+    fn first_payload_s(&self) -> f64 {
+        let first = self.packets.iter().find(|packet| packet.has_payload);
+        first.expect("a workload").at_s
+    }
+
+    /// For how long nothing came out of the link at most, shortly before `cut`; both in seconds.
+    fn silence_before(&self, cut: f64) -> f64 {
+        let arrived = self.packets.iter().filter(|packet| packet.has_arrived);
+        longest_gap(arrived, cut - AROUND_S, cut)
+    }
+
+    /// For how long nothing was seen at most, shortly after `back`, beyond what the datagrams allow; both in seconds.
+    fn silence_after(&self, back: f64) -> f64 {
+        (longest_gap(self.packets.iter(), back, back + AROUND_S) - PULSE_S).max(0.0)
+    }
+}
+
+/// The longest time without one of `packets` between `from` and `to`; all in seconds.
+fn longest_gap<'p>(packets: impl Iterator<Item = &'p Captured>, from: f64, to: f64) -> f64 {
+    let times = packets.map(|packet| packet.at_s);
+    let within = times.filter(|at| (from..=to).contains(at)).chain([to]);
+    let step = |(last, longest): (f64, f64), at: f64| (at, longest.max(at - last));
+    within.fold((from, 0.0), step).1
 }
 
 #[test]
