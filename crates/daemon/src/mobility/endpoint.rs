@@ -64,6 +64,9 @@ pub(super) trait Role {
 
     /// Decapsulated packets go on to other hosts.
     const FORWARDS: bool;
+    /// Whether [`Self::tell`] comes before what is to be sent: who hears of its tunnel sends super-segments at once,
+    /// of whose datagrams nobody but the kernel knows the bounds.
+    const TELLS_FIRST: bool = false;
 
     /// What it sends are packets of this host's own, from whichever of its addresses.
     const SENDS_FOR_HOST: bool = false;
@@ -627,7 +630,10 @@ impl Endpoint {
     }
 
     /// Carries out what the role asks for, and arms the timer.
-    fn drain(&mut self, now: Instant, role: &mut impl Role) -> anyhow::Result<()> {
+    fn drain<R: Role>(&mut self, now: Instant, role: &mut R) -> anyhow::Result<()> {
+        if R::TELLS_FIRST {
+            role.tell()?;
+        }
         loop {
             while let Some(transmit) = role.poll_transmit() {
                 match transmit {

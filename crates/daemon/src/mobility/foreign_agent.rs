@@ -238,6 +238,7 @@ fn is_request(packet: &Packet) -> bool {
 impl Role for Foreign {
     const NAME: &'static str = "foreign-agent";
     const FORWARDS: bool = false;
+    const TELLS_FIRST: bool = true;
 
     fn handle_device(&mut self, now: Instant, packet: Packet) {
         let IpAddr::V4(source) = packet.header().ip.source else {

@@ -136,6 +136,7 @@ impl Home {
 impl Role for Home {
     const NAME: &'static str = "home-agent";
     const FORWARDS: bool = true;
+    const TELLS_FIRST: bool = true;
 
     fn handle_device(&mut self, now: Instant, packet: Packet) {
         let destination = packet.header().ip.destination;
