@@ -84,7 +84,9 @@ impl Outbox {
             (Direction::FromLink, _) => counters.rereceived += 1,
             // Counted where it is sent.
             (Direction::ToLink, SendReason::Probe) => {}
-            (Direction::ToLink, SendReason::NewestAck) => counters.acks_resent += 1,
+            (Direction::ToLink, SendReason::NewestAck | SendReason::Untimed) => {
+                counters.acks_resent += 1;
+            }
             (Direction::ToLink, _) => counters.resent += 1,
         }
         self.send(Transmit {

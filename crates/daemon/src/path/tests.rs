@@ -251,7 +251,7 @@ fn assert_same(mechanisms: &[PathMechanismKind], least: usize, talk: impl Fn(&mu
                 format!(
                     "{direction:?} {reason:?} {} {:?}",
                     bytes.len(),
-                    &bytes[20..52]
+                    bytes.iter().skip(20).take(32).collect::<Vec<_>>()
                 )
             };
             sent.iter().map(line).collect::<Vec<_>>()

@@ -174,6 +174,8 @@ pub enum TakeReason {
     AnswersProbe,
     /// It is an answer to what was kept, and waits for more of these.
     Gathered,
+    /// It echoes a timestamp from before the outage: what it says goes first without.
+    StaleEcho,
     /// A supervisor host answers it, or passes it on with another acknowledgement.
     Supervised,
 }
@@ -183,6 +185,8 @@ pub enum TakeReason {
 pub enum SendReason {
     /// The newest acknowledgement, which the link dropped.
     NewestAck,
+    /// What the near host has, without timestamps: they would tell the far host of a round trip as long as the outage.
+    Untimed,
     /// It has waited in the gateway: while the link was down, or for its turn.
     Kept,
     /// It has waited for its connection's share of the link's rate.

@@ -1,27 +1,18 @@
 //! How connections begin, end and follow one another while links go and come.
 
-use crate::path::{LITTLE, MSS, Path, Sent};
+use crate::path::{LITTLE, MSS, Path, Sent, changed};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use outlast_gateway::limits::Limits;
 use outlast_gateway::links::Direction;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason, TakeReason};
 use outlast_gateway::tracking::{FlowKey, TcpFlow};
-use outlast_wire::{ModelledPayload, Packet, TcpFlags, TcpHeader};
+use outlast_wire::{Packet, TcpFlags, TcpHeader};
 
 const TAKEN: Option<TakeReason> = Some(TakeReason::LinkDown);
 
 fn hold() -> Path {
     Path::established(PathMechanismKind::Hold)
-}
-
-/// `packet` with its TCP header changed by `change`.
-fn changed(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
-    let mut header = packet.tcp().expect("a segment").clone();
-    change(&mut header);
-    let header_of = packet.header();
-    let payload = ModelledPayload::default();
-    Packet::modelled_tcp(header_of.ip, header, payload, header_of.payload_len)
 }
 
 fn with_fin(packet: &Packet) -> Packet {
@@ -295,7 +286,7 @@ fn a_connection_half_closed_by_the_near_host_still_hears_of_data() {
     assert_eq!(path.near_sends(&ack), TAKEN);
     path.after_ms(1_000);
     path.up();
-    assert_eq!(path.sent(), [Sent::Ack(MSS)]);
+    assert_eq!(path.sent(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
 }
 
 #[test]

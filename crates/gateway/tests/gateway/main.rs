@@ -29,6 +29,7 @@ mod shares;
 mod shown_holes;
 mod silence;
 mod smart_link;
+mod stale_echo;
 mod standstill;
 mod timestamps;
 mod tracker;

@@ -187,9 +187,12 @@ impl Model {
                 self.owed.push((first, len));
             }
             Some(TakeReason::JustResent | TakeReason::FullQueue) | None => {}
-            Some(TakeReason::AnswersProbe | TakeReason::Gathered | TakeReason::Supervised) => {
-                panic!("the near host answers nobody's probe")
-            }
+            Some(
+                TakeReason::AnswersProbe
+                | TakeReason::Gathered
+                | TakeReason::StaleEcho
+                | TakeReason::Supervised,
+            ) => panic!("it is no answer"),
         }
     }
 
@@ -246,6 +249,18 @@ impl Model {
                 }
                 self.questions += 1;
                 prop_assert!(self.questions <= 3, "asked too often after one return");
+                continue;
+            }
+            if transmit.reason == SendReason::Untimed {
+                let tcp = transmit.packet.tcp().expect("an acknowledgement");
+                prop_assert_eq!(tcp.flags, TcpFlags::ACK);
+                prop_assert_eq!(tcp.options.timestamps, None);
+                let mut shown = self.shown_to_link.iter();
+                prop_assert!(
+                    shown.any(|packet| packet.tcp().is_some_and(|one| one.ack == tcp.ack)),
+                    "never acknowledged: {:?}",
+                    tcp.ack
+                );
                 continue;
             }
             let shown = match transmit.direction {

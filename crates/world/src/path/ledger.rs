@@ -190,6 +190,9 @@ fn taken(reason: TakeReason) -> &'static str {
         TakeReason::FullQueue => "the link's queue is full, and its sender is to hear of it",
         TakeReason::AnswersProbe => "it only answers the gateway's probe",
         TakeReason::Gathered => "an answer to what was kept, which waits for more of these",
+        TakeReason::StaleEcho => {
+            "it echoes a timestamp from before the outage, and follows what says the same without"
+        }
         TakeReason::Supervised => "the supervisor host answers it, or passes it on changed",
     }
 }
@@ -197,6 +200,7 @@ fn taken(reason: TakeReason) -> &'static str {
 fn injected(reason: SendReason) -> &'static str {
     match reason {
         SendReason::NewestAck => "newest acknowledgement, which the link had dropped",
+        SendReason::Untimed => "what the near host has, without a timestamp from before the outage",
         SendReason::Kept => "kept while the link was down",
         SendReason::Share => "has waited for its share of the link's rate",
         SendReason::Unacknowledged => "on the link when it went down, and not acknowledged",

@@ -55,6 +55,7 @@ mod rules;
 mod segment;
 mod sleepers;
 mod stage;
+mod stale_echo;
 mod stamp;
 mod stand_in;
 mod window;
@@ -80,6 +81,7 @@ pub use rules::{HoldRule, HoldRules};
 use segment::{CopyChoice, Fate};
 use sleepers::Sleepers;
 use stage::Stage;
+use stale_echo::StaleEcho;
 use stamp::Stamp;
 use stand_in::{StandIn, Watch};
 use window::Full;
@@ -109,6 +111,7 @@ pub(super) struct Hold {
     scope: Scope,
     sleepers: Sleepers,
     stand_in: StandIn,
+    stale_echo: StaleEcho,
     /// Spare the near host extra acknowledgements, and hand it each of the far host's: no [nudge](nudge) while the link is
     /// down, and no answer is [gathered](gathered).
     is_quiet: bool,
@@ -142,6 +145,10 @@ impl PathMechanism for Hold {
             self.near_clock = Stamp::newest(self.near_clock, tcp);
         }
         let verdict = self.judge(cx, direction, packet, tcp, observation);
+        let is_on_link = direction == Direction::ToLink && verdict == Verdict::Pass;
+        if is_on_link && cx.link.state == LinkState::Up {
+            self.stale_echo.note_passed(cx.now, tcp);
+        }
         if cx.link.state == LinkState::Up {
             let round_trip = cx.flow.rtt.patience();
             // As long as the connection is to move again, kicks go on.
@@ -169,6 +176,7 @@ impl PathMechanism for Hold {
             LinkState::Down => self.suspend(cx),
             LinkState::Up => {
                 self.nudge.stop();
+                self.stale_echo.begin(self.sleepers.away(cx.now));
                 self.handle_return(cx);
                 self.sleepers.begin(cx, !self.kept.has_nothing_acceptable());
             }
@@ -213,7 +221,18 @@ impl PathMechanism for Hold {
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
-        let (packet, reason) = match self.next()? {
+        let next = self.next()?;
+        if matches!(next, Next::NewestAck | Next::Kept)
+            && cx.rules.has(HoldRule::UntimedFirst)
+            && let Some(packet) = self.stale_echo.next(cx)
+        {
+            return Some(Outgoing {
+                direction: Direction::ToLink,
+                packet,
+                reason: SendReason::Untimed,
+            });
+        }
+        let (packet, reason) = match next {
             Next::Nudge => return self.nudge.poll_transmit(),
             Next::Sleeper => return self.sleepers.poll_transmit(cx),
             Next::NewestAck => (self.next_ack(cx)?, SendReason::NewestAck),
@@ -295,6 +314,9 @@ impl Hold {
         match direction {
             Direction::FromLink => {
                 self.nudge.note(cx, packet);
+                if cx.link.state == LinkState::Up {
+                    self.stale_echo.hear_far(tcp);
+                }
                 self.hear(cx, packet, tcp, observation);
                 self.hand_on(cx, packet, tcp, observation)
             }
@@ -504,6 +526,10 @@ impl Hold {
         }
         self.newest_ack.passed_at = cx.now;
         match cx.link.state {
+            LinkState::Up if self.stale_echo.is_due(cx) && cx.rules.has(HoldRule::UntimedFirst) => {
+                self.newest_ack.copies_left = 1;
+                Verdict::Taken(TakeReason::StaleEcho)
+            }
             LinkState::Up => {
                 self.newest_ack.note_passed(cx.now, packet);
                 self.newest_ack.copies_left = 0;
@@ -635,7 +661,7 @@ impl Hold {
         };
         if self.nudge.is_due() {
             Some(Next::Nudge)
-        } else if self.stage.episode().is_some() && self.newest_ack.copies_left > 0 {
+        } else if self.newest_ack.copies_left > 0 {
             Some(Next::NewestAck)
         } else if self.sleepers.is_due() && (self.sleepers.goes_first() || !has_lost) {
             Some(Next::Sleeper)
@@ -692,6 +718,8 @@ impl Hold {
         self.resume_timer.suspend(cx.link.by);
         self.sleepers.suspend(cx.link.since);
         self.stand_in.suspend(cx.link.since);
+        self.stale_echo
+            .suspend(cx.link.since, cx.flow.rtt.patience());
         self.kept.keep_stale(false, cx);
         self.newest_ack.copies_left = 0;
         self.gathered.hand_over(cx);

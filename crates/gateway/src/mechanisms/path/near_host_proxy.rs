@@ -55,16 +55,27 @@ impl NearHostProxy {
 
     /// A keep-alive of a connection, in the near host's name.
     pub(crate) fn keep_alive(self, key: &FlowKey, flow: &TcpFlow) -> Packet {
-        self.speak(key, flow, flow.near.acked - 1)
+        self.speak(key, flow, flow.near.acked - 1, self.stamps)
     }
 
     /// A bare acknowledgement, in the near host's name, to a far host that expects `seq` next: the far host
     /// takes the near host's newest timestamp from it (RFC 7323, section 4.3).
     pub(crate) fn acknowledge(self, key: &FlowKey, flow: &TcpFlow, seq: SeqNumber) -> Packet {
-        self.speak(key, flow, seq)
+        self.speak(key, flow, seq, self.stamps)
     }
 
-    fn speak(self, key: &FlowKey, flow: &TcpFlow, seq: SeqNumber) -> Packet {
+    /// A bare acknowledgement, in the near host's name, that has no timestamps also where its connection has.
+    pub(crate) fn acknowledge_untimed(self, key: &FlowKey, flow: &TcpFlow) -> Packet {
+        self.speak(key, flow, flow.near.next, None)
+    }
+
+    fn speak(
+        self,
+        key: &FlowKey,
+        flow: &TcpFlow,
+        seq: SeqNumber,
+        timestamps: Option<Timestamps>,
+    ) -> Packet {
         let ip = IpHeader {
             source: key.near.ip(),
             destination: key.far.ip(),
@@ -80,7 +91,7 @@ impl NearHostProxy {
             flags: TcpFlags::ACK,
             window: self.window.unwrap_or_else(|| flow.near_window()),
             options: TcpOptions {
-                timestamps: self.stamps,
+                timestamps,
                 ..TcpOptions::default()
             },
             ..TcpHeader::default()

@@ -32,6 +32,8 @@ pub(crate) enum Sent {
     Data(u32, u32, u32),
     /// A pure acknowledgement towards the link.
     Ack(u32),
+    /// What the near host has, before its acknowledgement, without timestamps.
+    Untimed(u32),
     /// An acknowledgement handed to the near host.
     Rereceived(u32),
     /// A question to the far host.
@@ -571,6 +573,10 @@ impl Path {
                     SendReason::Question => Sent::Question,
                     _ => read(&transmit.packet, transmit.direction),
                 };
+                let sent = match (sent, transmit.reason) {
+                    (Sent::Ack(ack), SendReason::Untimed) => Sent::Untimed(ack),
+                    (sent, _) => sent,
+                };
                 (sent, transmit.reason)
             })
             .collect()
@@ -672,6 +678,15 @@ fn ip_over(version: Version, source: u8, destination: u8) -> IpHeader {
         traffic_class: 0,
         identification: 0,
     }
+}
+
+/// `packet` with its TCP header changed by `change`.
+pub(crate) fn changed(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
+    let mut header = packet.tcp().expect("a segment").clone();
+    change(&mut header);
+    let header_of = packet.header();
+    let payload = ModelledPayload::default();
+    Packet::modelled_tcp(header_of.ip, header, payload, header_of.payload_len)
 }
 
 fn read(packet: &Packet, direction: Direction) -> Sent {

@@ -9,6 +9,8 @@
 pub enum HoldRule {
     /// The newest acknowledgement that the link dropped goes out, before all data.
     NewestAck,
+    /// What the near host has is told without timestamps first, where it echoes one from before the outage.
+    UntimedFirst,
     /// An acknowledgement that would make a far host's timeout look spurious does not go out.
     WithholdMisleading,
     /// What may have arrived before the outage waits for the far host's first answer.
@@ -70,8 +72,9 @@ pub struct HoldRules(u32);
 
 impl HoldRule {
     /// Every rule.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::NewestAck,
+        Self::UntimedFirst,
         Self::WithholdMisleading,
         Self::DoubtTransmitted,
         Self::DoubtAfterSilence,

@@ -146,6 +146,12 @@ impl Sleepers {
         self.wake = None;
     }
 
+    /// For how long a sender may have waited.
+    pub(super) fn away(&self, now: Instant) -> Duration {
+        let since = self.away_since;
+        since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
     /// The link is back. Data that goes out, if it `has_kept` some, draws the far host's
     /// acknowledgement.
     pub(super) fn begin(&mut self, cx: &Context<'_>, has_kept: bool) {

@@ -1,0 +1,97 @@
+//! What the near host has, told first by an acknowledgement without timestamps, where the near host still echoes one from
+//! before the outage.
+//!
+//! The far host has timed out meanwhile. An acknowledgement of something new that echoes an older timestamp makes it take
+//! its timeouts for spurious, and so what it has lost for under way (RFC 4015, section 3.2), and time the outage as a round trip
+//! (RFC 7323, section 4.1): it then looks for what was lost after twice that (RFC 8985, section 7.2), or after a timeout made of
+//! it. Without SACK, Linux does not even count duplicates from then on. The near host goes on echoing such a timestamp until the next
+//! segment that it lacks has arrived.
+//!
+//! Linux takes an acknowledgement without timestamps, and what it can tell from that is right: what of its data had arrived.
+//! Others drop it, as RFC 7323, section 3.2, asks. So the acknowledgement itself follows, which then says nothing new to Linux.
+
+use super::super::Context;
+use super::stamp::Stamp;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::{Packet, SeqNumber, TcpHeader};
+
+/// After a shorter outage a sender has hardly timed out.
+const SHORTEST_OUTAGE: Duration = Duration::from_secs(1);
+
+/// Whether the near host's echoes are from before an outage.
+#[derive(Debug, Default)]
+pub(super) struct StaleEcho {
+    stale: Stale,
+    /// What the far host has heard that the near host has; `None` where that may be lost.
+    told: Option<SeqNumber>,
+    /// When it was told so.
+    told_at: Instant,
+}
+
+/// Which echoes are stale.
+#[derive(Debug, Default)]
+enum Stale {
+    /// None, as far as is known.
+    #[default]
+    None,
+    /// All: the far host was not heard since the return.
+    All,
+    /// Those before the first timestamp that the far host has shown since the return.
+    Before(Stamp),
+}
+
+impl StaleEcho {
+    /// This of the near host's goes onto the link, which is up.
+    pub(super) fn note_passed(&mut self, now: Instant, tcp: &TcpHeader) {
+        if self.told.is_none_or(|told| told.before(tcp.ack)) {
+            self.told = Some(tcp.ack);
+            self.told_at = now;
+        }
+    }
+
+    /// The link has gone away at `since`. What was told within a round trip before may be lost.
+    pub(super) fn suspend(&mut self, since: Instant, round_trip: Duration) {
+        if since.since(self.told_at) < round_trip {
+            self.told = None;
+        }
+    }
+
+    /// The link is back, after so long.
+    pub(super) fn begin(&mut self, away: Duration) {
+        let is_long = away >= SHORTEST_OUTAGE;
+        self.stale = if is_long { Stale::All } else { Stale::None };
+    }
+
+    /// The far host has sent this while the link is up.
+    pub(super) fn hear_far(&mut self, tcp: &TcpHeader) {
+        if let Stale::All = self.stale {
+            self.stale = Stamp::shown_by(tcp).map_or(Stale::None, Stale::Before);
+        }
+    }
+
+    /// What tells the far host all that the near host has acknowledged, if it is to go before what else
+    /// goes to the far host.
+    pub(super) fn next(&mut self, cx: &Context<'_>) -> Option<Packet> {
+        if !self.is_due(cx) {
+            return None;
+        }
+        self.told = Some(cx.flow.far.acked);
+        self.told_at = cx.now;
+        let proxy = cx.near_host_proxy;
+        Some(proxy.acknowledge_untimed(cx.key, cx.flow))
+    }
+
+    /// Whether [`Self::next`] has something.
+    pub(super) fn is_due(&mut self, cx: &Context<'_>) -> bool {
+        let echo = cx.near_host_proxy.stamps().map(|stamps| stamps.echo);
+        let is_stale = match (&self.stale, echo) {
+            (Stale::None, _) | (_, None) => false,
+            (Stale::All, Some(_)) => true,
+            (Stale::Before(first), Some(echo)) => first.is_after(echo),
+        };
+        if !is_stale {
+            self.stale = Stale::None;
+        }
+        is_stale && self.told.is_none_or(|told| told.before(cx.flow.far.acked))
+    }
+}

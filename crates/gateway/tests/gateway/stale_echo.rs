@@ -1,0 +1,105 @@
+//! `hold`: what the near host has is told without timestamps first, where its echo is from before an outage.
+
+use crate::path::{MSS, Path, Sent, changed};
+use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
+use outlast_wire::Packet;
+use outlast_wire::tcp::Timestamps;
+
+/// The far host's clock before the outage, and after it.
+const BEFORE: u32 = 1_000;
+const AFTER: u32 = 20_000;
+
+/// A segment with other timestamps; `None`: with none.
+fn timed(packet: &Packet, timestamps: Option<(u32, u32)>) -> Packet {
+    let timestamps = timestamps.map(|(value, echo)| Timestamps { value, echo });
+    changed(packet, |tcp| tcp.options.timestamps = timestamps)
+}
+
+/// The near host acknowledges all before `ack`, and echoes `echo`.
+fn near_ack(path: &mut Path, ack: u32, echo: u32) -> Option<TakeReason> {
+    let packet = timed(&path.near_ack_packet(ack), Some((AFTER, echo)));
+    path.near_sends(&packet)
+}
+
+fn far_data(path: &mut Path, first: u32, value: u32) {
+    let packet = timed(&path.far_data_packet(first, MSS), Some((value, 0)));
+    path.far_sends(&packet);
+}
+
+/// The near host has acknowledged a segment when the link was away already, which it was for so long.
+fn away(ms: u64) -> Path {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    far_data(&mut path, 0, BEFORE);
+    path.down();
+    near_ack(&mut path, MSS, BEFORE);
+    path.after_ms(ms);
+    path.up();
+    path
+}
+
+#[test]
+fn after_a_long_outage_the_far_host_is_told_without_timestamps_first() {
+    let mut path = away(1_000);
+    assert_eq!(path.sent(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
+}
+
+#[test]
+fn after_a_short_outage_nobody_has_timed_out() {
+    let mut path = away(990);
+    assert_eq!(path.sent(), [Sent::Ack(MSS)]);
+}
+
+#[test]
+fn without_timestamps_nothing_is_said_twice() {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    path.far_data(0, MSS);
+    path.down();
+    let ack = timed(&path.near_ack_packet(MSS), None);
+    path.near_sends(&ack);
+    path.after_ms(2_000);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Ack(MSS)]);
+}
+
+/// What the far host knows for certain from before the outage needs no acknowledgement.
+#[test]
+fn a_sender_alone_tells_nothing() {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    path.far_data(0, MSS);
+    path.near_ack(MSS);
+    path.after_ms(1_000);
+    path.down();
+    path.data(0, MSS);
+    path.after_ms(2_000);
+    path.up();
+    let sent = path.sent();
+    assert!(matches!(sent[..], [Sent::Data(0, MSS, _)]), "{sent:?}");
+}
+
+/// It had received more than it had acknowledged, or receives what overtakes what the far host repeats.
+#[test]
+fn acknowledgements_with_an_old_echo_are_told_without_until_a_new_one_is_echoed() {
+    let mut path = away(2_000);
+    path.sent();
+    far_data(&mut path, 9 * MSS, AFTER);
+    let taken = Some(TakeReason::StaleEcho);
+    assert_eq!(near_ack(&mut path, 2 * MSS, BEFORE), taken);
+    assert_eq!(path.sent(), [Sent::Untimed(2 * MSS), Sent::Ack(2 * MSS)]);
+    // A duplicate says nothing new, and is counted: it passes.
+    assert_eq!(near_ack(&mut path, 2 * MSS, BEFORE), None);
+    assert_eq!(near_ack(&mut path, 3 * MSS, AFTER), None);
+    assert_eq!(near_ack(&mut path, 4 * MSS, AFTER), None);
+    assert_eq!(path.sent(), []);
+}
+
+/// A second outage, in which nobody has timed out, changes nothing of that.
+#[test]
+fn another_outage_that_is_short_has_the_echo_of_the_first() {
+    let mut path = away(2_000);
+    path.sent();
+    path.after_ms(5);
+    path.down();
+    path.after_ms(100);
+    path.up();
+    assert_eq!(path.sent(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
+}
