@@ -156,6 +156,7 @@ impl World {
                 return;
             }
             SendReason::Unreachable => self.check_unreachable(transmit),
+            SendReason::Untimed => self.check_untimed(transmit),
             SendReason::Probe | SendReason::Question => {
                 let is_probe = transmit.reason == SendReason::Probe;
                 assert!(self.may_probe || !is_probe, "{transmit:?}");
@@ -218,6 +219,25 @@ impl World {
             is_shown,
             "never shown, for {:?}: {packet:?}",
             transmit.reason
+        );
+    }
+
+    /// It says what the near host has said, and nothing else.
+    fn check_untimed(&self, transmit: &Transmit) {
+        let tcp = transmit.packet.tcp().expect("an acknowledgement");
+        let has_no_payload = transmit.packet.sequence_len() == 0;
+        assert!(transmit.direction == ToLink && has_no_payload, "{tcp:?}");
+        assert_eq!((tcp.flags, tcp.options.timestamps), (TcpFlags::ACK, None));
+        let key = FlowKey::of_tcp(transmit.packet.header(), ToLink);
+        let is_said = |one: &Packet| {
+            let of_one = one.tcp().filter(|of_one| of_one.has(TcpFlags::ACK));
+            let same = FlowKey::of_tcp(one.header(), ToLink) == key;
+            same && of_one.is_some_and(|of_one| of_one.ack == tcp.ack)
+        };
+        let mut shown = self.shown.to_link.iter().rev();
+        assert!(
+            shown.any(|(_, one)| is_said(one)),
+            "never acknowledged: {tcp:?}"
         );
     }
 

@@ -143,6 +143,7 @@ impl PathMechanism for Hold {
         };
         if direction == Direction::ToLink {
             self.near_clock = Stamp::newest(self.near_clock, tcp);
+            self.stale_echo.hear_near(tcp);
         }
         let verdict = self.judge(cx, direction, packet, tcp, observation);
         let is_on_link = direction == Direction::ToLink && verdict == Verdict::Pass;
@@ -526,7 +527,9 @@ impl Hold {
         }
         self.newest_ack.passed_at = cx.now;
         match cx.link.state {
-            LinkState::Up if self.stale_echo.is_due(cx) && cx.rules.has(HoldRule::UntimedFirst) => {
+            LinkState::Up
+                if self.stale_echo.untold(cx).is_some() && cx.rules.has(HoldRule::UntimedFirst) =>
+            {
                 self.newest_ack.copies_left = 1;
                 Verdict::Taken(TakeReason::StaleEcho)
             }

@@ -13,7 +13,7 @@
 use super::super::Context;
 use super::stamp::Stamp;
 use outlast_base::time::{Duration, Instant};
-use outlast_wire::{Packet, SeqNumber, TcpHeader};
+use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 
 /// After a shorter outage a sender has hardly timed out.
 const SHORTEST_OUTAGE: Duration = Duration::from_secs(1);
@@ -22,6 +22,9 @@ const SHORTEST_OUTAGE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct StaleEcho {
     stale: Stale,
+    /// The newest number that the near host was heard to acknowledge. What the tracker has may be a guess, of a
+    /// connection whose beginning was not all seen.
+    acked: Option<SeqNumber>,
     /// What the far host has heard that the near host has; `None` where that may be lost.
     told: Option<SeqNumber>,
     /// When it was told so.
@@ -41,6 +44,14 @@ enum Stale {
 }
 
 impl StaleEcho {
+    /// The near host has sent this.
+    pub(super) fn hear_near(&mut self, tcp: &TcpHeader) {
+        let is_newer = self.acked.is_none_or(|acked| acked.before(tcp.ack));
+        if tcp.has(TcpFlags::ACK) && is_newer {
+            self.acked = Some(tcp.ack);
+        }
+    }
+
     /// This of the near host's goes onto the link, which is up.
     pub(super) fn note_passed(&mut self, now: Instant, tcp: &TcpHeader) {
         if self.told.is_none_or(|told| told.before(tcp.ack)) {
@@ -72,17 +83,14 @@ impl StaleEcho {
     /// What tells the far host all that the near host has acknowledged, if it is to go before what else
     /// goes to the far host.
     pub(super) fn next(&mut self, cx: &Context<'_>) -> Option<Packet> {
-        if !self.is_due(cx) {
-            return None;
-        }
-        self.told = Some(cx.flow.far.acked);
+        self.told = Some(self.untold(cx)?);
         self.told_at = cx.now;
         let proxy = cx.near_host_proxy;
         Some(proxy.acknowledge_untimed(cx.key, cx.flow))
     }
 
-    /// Whether [`Self::next`] has something.
-    pub(super) fn is_due(&mut self, cx: &Context<'_>) -> bool {
+    /// What the near host has acknowledged that the far host may not know, as long as its echo is stale.
+    pub(super) fn untold(&mut self, cx: &Context<'_>) -> Option<SeqNumber> {
         let echo = cx.near_host_proxy.stamps().map(|stamps| stamps.echo);
         let is_stale = match (&self.stale, echo) {
             (Stale::None, _) | (_, None) => false,
@@ -91,7 +99,10 @@ impl StaleEcho {
         };
         if !is_stale {
             self.stale = Stale::None;
+            return None;
         }
-        is_stale && self.told.is_none_or(|told| told.before(cx.flow.far.acked))
+        let acked = self.acked.filter(|acked| *acked == cx.flow.far.acked)?;
+        let is_untold = self.told.is_none_or(|told| told.before(acked));
+        is_untold.then_some(acked)
     }
 }
