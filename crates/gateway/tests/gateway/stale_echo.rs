@@ -1,6 +1,8 @@
 //! `hold`: what the near host has is told without timestamps first, where its echo is from before an outage.
 
 use crate::path::{MSS, Path, Sent, changed};
+use outlast_base::units::ByteCount;
+use outlast_gateway::limits::Limits;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
 use outlast_wire::Packet;
 use outlast_wire::tcp::Timestamps;
@@ -102,4 +104,18 @@ fn another_outage_that_is_short_has_the_echo_of_the_first() {
     path.after_ms(100);
     path.up();
     assert_eq!(path.sent(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
+}
+
+/// What cannot be kept takes its own chance.
+#[test]
+fn an_acknowledgement_for_which_there_is_no_memory_passes() {
+    let mut path = away(2_000);
+    path.sent();
+    far_data(&mut path, 9 * MSS, AFTER);
+    path.gateway.set_limits(Limits {
+        held_in_all: ByteCount(0),
+        ..Limits::default()
+    });
+    assert_eq!(near_ack(&mut path, 2 * MSS, BEFORE), None);
+    assert_eq!(path.sent(), []);
 }

@@ -296,6 +296,7 @@ impl PathMechanism for Hold {
         }
         self.sleepers = Sleepers::default();
         self.stand_in.stop();
+        self.stale_echo = StaleEcho::default();
         self.resume_timer.forget();
         self.nudge.clear(budget);
         self.gathered.clear(budget);
@@ -522,20 +523,20 @@ impl Hold {
 
     fn judge_acknowledgement(&mut self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
         let superseded = self.newest_ack.owed;
-        if !self.newest_ack.packet.replace(packet, cx.budget) {
-            cx.counters.not_kept += 1;
-        }
+        let is_kept = self.newest_ack.packet.replace(packet, cx.budget);
+        cx.counters.not_kept += u64::from(!is_kept);
         self.newest_ack.passed_at = cx.now;
+        let may_follow = is_kept && cx.rules.has(HoldRule::UntimedFirst);
         match cx.link.state {
-            LinkState::Up
-                if self.stale_echo.untold(cx).is_some() && cx.rules.has(HoldRule::UntimedFirst) =>
-            {
-                self.newest_ack.copies_left = 1;
+            LinkState::Up if may_follow && self.stale_echo.untold(cx).is_some() => {
+                self.newest_ack.copies_left = 0;
+                self.newest_ack.follows = true;
                 Verdict::Taken(TakeReason::StaleEcho)
             }
             LinkState::Up => {
                 self.newest_ack.note_passed(cx.now, packet);
                 self.newest_ack.copies_left = 0;
+                self.newest_ack.follows = false;
                 Verdict::Pass
             }
             LinkState::Down => {
@@ -664,7 +665,9 @@ impl Hold {
         };
         if self.nudge.is_due() {
             Some(Next::Nudge)
-        } else if self.newest_ack.copies_left > 0 {
+        } else if self.newest_ack.follows
+            || self.stage.episode().is_some() && self.newest_ack.copies_left > 0
+        {
             Some(Next::NewestAck)
         } else if self.sleepers.is_due() && (self.sleepers.goes_first() || !has_lost) {
             Some(Next::Sleeper)
@@ -681,7 +684,9 @@ impl Hold {
 
     /// The newest acknowledgement, once more.
     fn next_ack(&mut self, cx: &Context<'_>) -> Option<Packet> {
-        self.newest_ack.copies_left -= 1;
+        if !core::mem::take(&mut self.newest_ack.follows) {
+            self.newest_ack.copies_left -= 1;
+        }
         let packet = self.newest_ack.packet.packet()?.clone();
         self.newest_ack.note_passed(cx.now, &packet);
         Some(packet)
@@ -725,6 +730,7 @@ impl Hold {
             .suspend(cx.link.since, cx.flow.rtt.patience());
         self.kept.keep_stale(false, cx);
         self.newest_ack.copies_left = 0;
+        self.newest_ack.owed |= core::mem::take(&mut self.newest_ack.follows);
         self.gathered.hand_over(cx);
         self.newest_ack.go_away();
         // Silence is noticed after its beginning.

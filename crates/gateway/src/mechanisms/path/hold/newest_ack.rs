@@ -17,6 +17,8 @@ pub(super) struct NewestAck {
     /// The far host may lack it: the link may have dropped it, or was never given it.
     pub(super) owed: bool,
     pub(super) copies_left: u8,
+    /// It goes out behind what tells the same without timestamps, as it came while the link was up.
+    pub(super) follows: bool,
     /// What the last one acknowledged that went onto the link while that was up.
     told: Option<SeqNumber>,
     /// It was not sent when the link came back, because it [misleads](Self::misleads).

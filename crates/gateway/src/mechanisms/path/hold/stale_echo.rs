@@ -54,7 +54,8 @@ impl StaleEcho {
 
     /// This of the near host's goes onto the link, which is up.
     pub(super) fn note_passed(&mut self, now: Instant, tcp: &TcpHeader) {
-        if self.told.is_none_or(|told| told.before(tcp.ack)) {
+        let is_newer = self.told.is_none_or(|told| told.before(tcp.ack));
+        if tcp.has(TcpFlags::ACK) && is_newer {
             self.told = Some(tcp.ack);
             self.told_at = now;
         }
@@ -104,5 +105,30 @@ impl StaleEcho {
         let acked = self.acked.filter(|acked| *acked == cx.flow.far.acked)?;
         let is_untold = self.told.is_none_or(|told| told.before(acked));
         is_untold.then_some(acked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Modulo 2^32 that would be newer than half of all numbers.
+    #[test]
+    fn the_acknowledgement_field_of_a_syn_says_nothing() {
+        let segment = |flags, ack| TcpHeader {
+            flags,
+            ack: SeqNumber(ack),
+            ..TcpHeader::default()
+        };
+        let mut echo = StaleEcho::default();
+        let syn = segment(TcpFlags::SYN, 0);
+        echo.hear_near(&syn);
+        echo.note_passed(Instant::ZERO, &syn);
+        assert_eq!((echo.acked, echo.told), (None, None));
+        let ack = segment(TcpFlags::ACK, 1 << 31);
+        echo.hear_near(&ack);
+        echo.note_passed(Instant::ZERO, &ack);
+        let expected = Some(SeqNumber(1 << 31));
+        assert_eq!((echo.acked, echo.told), (expected, expected));
     }
 }
