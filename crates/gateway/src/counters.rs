@@ -14,7 +14,7 @@ pub struct Counters {
     pub superseded: u64,
     /// Retransmissions not forwarded, because the gateway had just re-sent the same segment.
     pub suppressed: u64,
-    /// Acknowledgements re-sent at reconnection.
+    /// Acknowledgements re-sent at reconnection, those without timestamps that go before them included.
     pub acks_resent: u64,
     /// Segments and datagrams sent towards the link by the gateway.
     pub resent: u64,

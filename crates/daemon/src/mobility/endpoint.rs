@@ -64,6 +64,7 @@ pub(super) trait Role {
 
     /// Decapsulated packets go on to other hosts.
     const FORWARDS: bool;
+
     /// Whether [`Self::tell`] comes before what is to be sent: who hears of its tunnel sends super-segments at once,
     /// of whose datagrams nobody but the kernel knows the bounds.
     const TELLS_FIRST: bool = false;

@@ -1,6 +1,6 @@
 //! How connections begin, end and follow one another while links go and come.
 
-use crate::path::{LITTLE, MSS, Path, Sent, changed};
+use crate::path::{LITTLE, MSS, Path, Sent, with};
 use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use outlast_gateway::limits::Limits;
@@ -16,7 +16,7 @@ fn hold() -> Path {
 }
 
 fn with_fin(packet: &Packet) -> Packet {
-    changed(packet, |tcp| tcp.flags = tcp.flags | TcpFlags::FIN)
+    with(packet, |tcp| tcp.flags = tcp.flags | TcpFlags::FIN)
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_connection_attempt_that_failed_does_not_spoil_the_next() {
     let mut path = Path::new(PathMechanismKind::Hold);
     let syn = path.data_packet(0, 0);
     for isn in [5_000, 3_000_000_000] {
-        let attempt = changed(&syn, |tcp| {
+        let attempt = with(&syn, |tcp| {
             tcp.flags = TcpFlags::SYN;
             tcp.seq.0 = isn;
         });
@@ -106,7 +106,7 @@ fn a_rst_from_the_far_side_frees_what_is_held() {
         assert_eq!(path.data(n * MSS, MSS), TAKEN);
     }
     // Sent before the link went down, it comes late: behind a tunnel, or another way.
-    let rst = changed(&path.far_packet_acking(MSS, &[]), |tcp| {
+    let rst = with(&path.far_packet_acking(MSS, &[]), |tcp| {
         tcp.flags = TcpFlags::RST | TcpFlags::ACK;
     });
     path.far_sends(&rst);
@@ -123,7 +123,7 @@ fn a_forged_rst_frees_nothing() {
     path.down();
     assert_eq!(path.data(0, MSS), TAKEN);
     for seq in [20_000u32, 60_000, 100_000u32.wrapping_neg()] {
-        let rst = changed(&path.far_data_packet(seq, 0), |tcp| {
+        let rst = with(&path.far_data_packet(seq, 0), |tcp| {
             tcp.flags = TcpFlags::RST;
         });
         path.far_sends(&rst);
@@ -163,7 +163,7 @@ fn old_fins_end_no_connection() {
     path.near_ack(MSS);
     let old = with_fin(&path.data_packet(0, MSS));
     path.near_sends(&old);
-    let old = changed(&with_fin(&path.far_data_packet(0, MSS / 2)), |tcp| {
+    let old = with(&with_fin(&path.far_data_packet(0, MSS / 2)), |tcp| {
         tcp.ack += 3 * MSS;
     });
     path.far_sends(&old);
@@ -175,7 +175,7 @@ fn old_fins_end_no_connection() {
 
 /// A SYN far from the numbers of the connection, in the same direction.
 fn far_off_syn(path: &Path) -> Packet {
-    changed(&path.data_packet(0, 0), |tcp| {
+    with(&path.data_packet(0, 0), |tcp| {
         tcp.flags = TcpFlags::SYN;
         tcp.seq += 2_000_000_000;
         tcp.ack.0 = 0;
@@ -214,14 +214,14 @@ fn another_connection_on_the_same_ports_begins_with_nothing_once_the_first_was_s
     let syn = far_off_syn(&path);
     assert_eq!(path.near_sends(&syn), TAKEN);
     let isn = syn.tcp().expect("a segment").seq;
-    let answer = changed(&path.far_data_packet(0, 0), |tcp| {
+    let answer = with(&path.far_data_packet(0, 0), |tcp| {
         tcp.flags = TcpFlags::SYN | TcpFlags::ACK;
         tcp.seq += 1_000_000_000;
         tcp.ack = isn + 1;
     });
     let far_isn = answer.tcp().expect("a segment").seq;
     let segment = |first: u32, len| {
-        changed(&path.data_packet(0, len), |tcp| {
+        with(&path.data_packet(0, len), |tcp| {
             tcp.seq = isn + 1 + first;
             tcp.ack = far_isn + 1;
         })
@@ -247,7 +247,7 @@ fn another_connection_on_the_same_ports_begins_with_nothing_once_the_first_was_s
     path.sent();
     path.after_ms(60_000);
     assert_eq!(path.sent(), [], "nothing of the first one is left");
-    let heard = changed(&path.far_data_packet(0, 0), |tcp| {
+    let heard = with(&path.far_data_packet(0, 0), |tcp| {
         tcp.seq = far_isn + 1;
         tcp.ack = isn + 1 + 3 * MSS;
     });
@@ -282,7 +282,7 @@ fn a_connection_half_closed_by_the_near_host_still_hears_of_data() {
     path.far_ack(1);
     path.far_data(0, MSS);
     path.down();
-    let ack = changed(&path.near_ack_packet(MSS), |tcp| tcp.seq += 1);
+    let ack = with(&path.near_ack_packet(MSS), |tcp| tcp.seq += 1);
     assert_eq!(path.near_sends(&ack), TAKEN);
     path.after_ms(1_000);
     path.up();
@@ -313,9 +313,9 @@ fn the_last_acknowledgement_of_all_is_not_lost_with_the_link() {
     let mut path = hold();
     let fin = with_fin(&path.data_packet(0, 0));
     assert_eq!(path.near_sends(&fin), None);
-    let far_fin = changed(&with_fin(&path.far_data_packet(0, 0)), |tcp| tcp.ack += 1);
+    let far_fin = with(&with_fin(&path.far_data_packet(0, 0)), |tcp| tcp.ack += 1);
     path.far_sends(&far_fin);
-    let last = changed(&path.near_ack_packet(1), |tcp| tcp.seq += 1);
+    let last = with(&path.near_ack_packet(1), |tcp| tcp.seq += 1);
     assert_eq!(path.near_sends(&last), None);
     path.after_ms(200);
     path.down();
@@ -345,7 +345,7 @@ fn a_syn_that_the_link_drops_goes_out_once_it_is_back() {
     let mut path = Path::new(PathMechanismKind::Hold);
     assert_eq!(path.syn(), None);
     path.down();
-    let syn = changed(&path.data_packet(0, 0), |tcp| {
+    let syn = with(&path.data_packet(0, 0), |tcp| {
         tcp.flags = TcpFlags::SYN;
         tcp.seq.0 -= 1;
     });
@@ -360,7 +360,7 @@ fn kicks_of_a_peer_with_a_closed_window_back_off() {
     let mut path = hold();
     path.data(0, MSS);
     path.after_ms(40);
-    let closed = changed(&path.far_packet_acking(MSS, &[]), |tcp| tcp.window = 0);
+    let closed = with(&path.far_packet_acking(MSS, &[]), |tcp| tcp.window = 0);
     path.far_sends(&closed);
     path.down();
     // A zero-window probe (RFC 9293, section 3.8.6.1).
@@ -399,7 +399,7 @@ fn a_segment_that_no_host_sends_takes_nobodys_place() {
     path.use_port(9_999);
     let nonsense = [TcpFlags(0), TcpFlags::FIN, TcpFlags::SYN | TcpFlags::FIN];
     for (n, flags) in (1..).zip(nonsense) {
-        let odd = changed(&path.data_packet(0, 0), |tcp| tcp.flags = flags);
+        let odd = with(&path.data_packet(0, 0), |tcp| tcp.flags = flags);
         assert_eq!(path.near_sends(&odd), None);
         let counters = path.gateway.counters();
         assert_eq!((counters.odd_segments, counters.flows_displaced), (n, 0));
@@ -415,7 +415,7 @@ fn a_receiver_says_in_its_syn_how_long_packets_may_be() {
     path.open();
     let offers = |path: &mut Path, mss: Option<u16>| {
         let syn = path.far_data_packet(0, 0);
-        let syn = changed(&syn, |tcp| {
+        let syn = with(&syn, |tcp| {
             tcp.flags = TcpFlags::SYN | TcpFlags::ACK;
             tcp.seq = tcp.seq - 1;
             tcp.options.mss = mss;
@@ -444,7 +444,7 @@ fn where_nobody_has_seen_a_syn_the_longest_packet_tells_how_long_others_may_be()
     let longest = |path: &Path| path.gateway.longest_packet(&sent, Direction::ToLink);
     let full = |path: &Path, len| path.data_packet(100, len);
     // The last of what an application has written, and what is no data, tell nothing.
-    let last = changed(&full(&path, 1_200), |tcp| {
+    let last = with(&full(&path, 1_200), |tcp| {
         tcp.flags = tcp.flags | TcpFlags::PSH;
     });
     for packet in [&last, &with_fin(&full(&path, 1_200)), &full(&path, 0)] {
@@ -503,13 +503,13 @@ fn a_connection_that_is_over_is_kicked_once() {
     let mut path = hold();
     path.near_sends(&with_fin(&path.data_packet(0, 0)));
     path.after_ms(40);
-    let fin = changed(&path.far_data_packet(0, 0), |tcp| {
+    let fin = with(&path.far_data_packet(0, 0), |tcp| {
         tcp.flags = TcpFlags::FIN | TcpFlags::ACK;
         tcp.ack += 1;
     });
     path.far_sends(&fin);
     path.down();
-    let last = changed(&path.near_ack_packet(1), |tcp| tcp.seq += 1);
+    let last = with(&path.near_ack_packet(1), |tcp| tcp.seq += 1);
     assert_eq!(path.near_sends(&last), TAKEN);
     path.up();
     path.after_ms(60_000);

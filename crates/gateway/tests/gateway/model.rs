@@ -192,7 +192,7 @@ impl Model {
                 | TakeReason::Gathered
                 | TakeReason::StaleEcho
                 | TakeReason::Supervised,
-            ) => panic!("it is no answer"),
+            ) => panic!("data is taken for no such reason"),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `hold`: what the near host has is told without timestamps first, where its echo is from before an outage.
 
-use crate::path::{MSS, Path, Sent, changed};
+use crate::path::{MSS, Path, Sent, with};
 use outlast_base::units::ByteCount;
 use outlast_gateway::limits::Limits;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, TakeReason};
@@ -14,7 +14,7 @@ const AFTER: u32 = 20_000;
 /// A segment with other timestamps; `None`: with none.
 fn timed(packet: &Packet, timestamps: Option<(u32, u32)>) -> Packet {
     let timestamps = timestamps.map(|(value, echo)| Timestamps { value, echo });
-    changed(packet, |tcp| tcp.options.timestamps = timestamps)
+    with(packet, |tcp| tcp.options.timestamps = timestamps)
 }
 
 /// The near host acknowledges all before `ack`, and echoes `echo`.

@@ -680,15 +680,6 @@ fn ip_over(version: Version, source: u8, destination: u8) -> IpHeader {
     }
 }
 
-/// `packet` with its TCP header changed by `change`.
-pub(crate) fn changed(packet: &Packet, change: impl FnOnce(&mut TcpHeader)) -> Packet {
-    let mut header = packet.tcp().expect("a segment").clone();
-    change(&mut header);
-    let header_of = packet.header();
-    let payload = ModelledPayload::default();
-    Packet::modelled_tcp(header_of.ip, header, payload, header_of.payload_len)
-}
-
 fn read(packet: &Packet, direction: Direction) -> Sent {
     if let Transport::IcmpError(error) = &packet.header().transport {
         let seq = error

@@ -11,8 +11,8 @@
 //! Others drop it, as RFC 7323, section 3.2, asks. So the acknowledgement itself follows, which then says nothing new to Linux.
 
 use super::super::Context;
-use super::stamp::Stamp;
 use outlast_base::time::{Duration, Instant};
+use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 
 /// After a shorter outage a sender has hardly timed out.
@@ -39,8 +39,8 @@ enum Stale {
     None,
     /// All: the far host was not heard since the return.
     All,
-    /// Those before the first timestamp that the far host has shown since the return.
-    Before(Stamp),
+    /// Those before this one: the first timestamp (TSval) that the far host has shown since the return.
+    Before(u32),
 }
 
 impl StaleEcho {
@@ -77,7 +77,8 @@ impl StaleEcho {
     /// The far host has sent this while the link is up.
     pub(super) fn hear_far(&mut self, tcp: &TcpHeader) {
         if let Stale::All = self.stale {
-            self.stale = Stamp::shown_by(tcp).map_or(Stale::None, Stale::Before);
+            let shown = tcp.options.timestamps.map(|timestamps| timestamps.value);
+            self.stale = shown.map_or(Stale::None, Stale::Before);
         }
     }
 
@@ -96,7 +97,7 @@ impl StaleEcho {
         let is_stale = match (&self.stale, echo) {
             (Stale::None, _) | (_, None) => false,
             (Stale::All, Some(_)) => true,
-            (Stale::Before(first), Some(echo)) => first.is_after(echo),
+            (Stale::Before(first), Some(echo)) => Timestamps::is_older(echo, *first),
         };
         if !is_stale {
             self.stale = Stale::None;

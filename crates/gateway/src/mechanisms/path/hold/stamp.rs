@@ -13,11 +13,6 @@ impl Stamp {
         Self(timestamps.map_or(0, |timestamps| timestamps.value))
     }
 
-    pub(super) fn shown_by(tcp: &TcpHeader) -> Option<Self> {
-        let timestamps = tcp.options.timestamps;
-        timestamps.map(|timestamps| Self(timestamps.value))
-    }
-
     /// The newer one of what a host has shown before and what this segment of it says.
     pub(super) fn newest(known: Option<Self>, tcp: &TcpHeader) -> Option<Self> {
         let Some(timestamps) = tcp.options.timestamps else {
@@ -58,10 +53,6 @@ impl Stamp {
             Ok(_) => edit.finish(),
             Err(_) => packet,
         }
-    }
-
-    pub(super) const fn is_after(self, value: u32) -> bool {
-        Timestamps::is_older(value, self.0)
     }
 
     /// Modulo 2^32, as timestamps are compared (RFC 7323, section 5.2).
