@@ -431,17 +431,20 @@ inline_always int begins_there(__s32 ahead, __u32 most)
  */
 inline_always int fits(const struct half *sender, const struct half *receiver, const struct segment *tcp)
 {
-    int has_claim = sender->has & HAS_ALLOWED;
-    __s32 ahead = has_claim ? distance(tcp->seq, sender->allowed) : 0;
+    int has_syn = receiver->has & HAS_WINDOW_SCALE;
+    __s32 ahead = distance(tcp->seq, sender->allowed);
     __u32 lag = receiver->next - tcp->ack;
 
     if (receiver->acquaintance != SEEN || !(tcp->flags & ACK) || after(tcp->ack, receiver->next))
         return 0;
-    /* Nobody but who has seen the SYN knows its number. */
-    if (receiver->has & HAS_WINDOW_SCALE)
+    /* Nobody but who has seen the SYN knows its number; and how much of what follows on the answer has arrived,
+     * only the receiver's acknowledgement says. */
+    if (!(sender->has & HAS_ALLOWED))
+        return has_syn && (tcp->flags & SYN) && after(tcp->ack, receiver->acked);
+    if (has_syn)
         return after(tcp->ack, receiver->acked) && begins_there(ahead, MIN_TOLERANCE);
-    return has_claim && ((lag <= MIN_TOLERANCE && begins_there(ahead, MOST_IN_FLIGHT)) ||
-                 (lag <= MOST_IN_FLIGHT && begins_there(ahead, MIN_TOLERANCE)));
+    return (lag <= MIN_TOLERANCE && begins_there(ahead, MOST_IN_FLIGHT)) ||
+           (lag <= MOST_IN_FLIGHT && begins_there(ahead, MIN_TOLERANCE));
 }
 
 /* Notes what a host says that nobody else has said yet. */

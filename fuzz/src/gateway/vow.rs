@@ -163,6 +163,7 @@ impl World {
                 let flags = packet.tcp().map(|tcp| tcp.flags);
                 assert_eq!((flags, packet.sequence_len()), (Some(TcpFlags::ACK), 0));
                 assert_eq!(transmit.direction, ToLink);
+                self.check_acknowledged(packet);
             }
             _ => self.check_known(transmit),
         }
@@ -228,7 +229,13 @@ impl World {
         let has_no_payload = transmit.packet.sequence_len() == 0;
         assert!(transmit.direction == ToLink && has_no_payload, "{tcp:?}");
         assert_eq!((tcp.flags, tcp.options.timestamps), (TcpFlags::ACK, None));
-        let key = FlowKey::of_tcp(transmit.packet.header(), ToLink);
+        self.check_acknowledged(&transmit.packet);
+    }
+
+    /// What the gateway acknowledges in a near host's name, that host has acknowledged itself.
+    fn check_acknowledged(&self, packet: &Packet) {
+        let tcp = packet.tcp().expect("an acknowledgement");
+        let key = FlowKey::of_tcp(packet.header(), ToLink);
         let is_said = |one: &Packet| {
             let of_one = one.tcp().filter(|of_one| of_one.has(TcpFlags::ACK));
             let same = FlowKey::of_tcp(one.header(), ToLink) == key;

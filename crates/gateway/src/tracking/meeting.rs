@@ -77,20 +77,21 @@ fn fits(sender: &Half, receiver: &Half, tcp: &TcpHeader) -> bool {
     }
     let has_syn = receiver.window_scale.is_some();
     let lag = receiver.next.distance_from(tcp.ack).unsigned_abs();
-    let ahead = sender.allowed.map(|claim| tcp.seq.distance_from(claim));
+    let Some(claim) = sender.allowed else {
+        // Nobody but who has seen the SYN knows its number; and how much of what follows on the answer has arrived,
+        // only the receiver's acknowledgement says.
+        return has_syn && tcp.has(TcpFlags::SYN) && tcp.ack.after(receiver.acked);
+    };
+    let ahead = tcp.seq.distance_from(claim);
     let begins_there = |most: u32| {
-        ahead.is_none_or(|ahead| {
-            let most = if ahead < 0 { MIN_TOLERANCE } else { most };
-            ahead.unsigned_abs() <= most
-        })
+        let most = if ahead < 0 { MIN_TOLERANCE } else { most };
+        ahead.unsigned_abs() <= most
     };
     if has_syn {
-        // Nobody but who has seen the SYN knows its number.
         return tcp.ack.after(receiver.acked) && begins_there(MIN_TOLERANCE);
     }
-    ahead.is_some()
-        && (lag <= MIN_TOLERANCE && begins_there(MOST_IN_FLIGHT)
-            || lag <= MOST_IN_FLIGHT && begins_there(MIN_TOLERANCE))
+    lag <= MIN_TOLERANCE && begins_there(MOST_IN_FLIGHT)
+        || lag <= MOST_IN_FLIGHT && begins_there(MIN_TOLERANCE)
 }
 
 /// Whether a RST is what its receiver expects: it acknowledges the SYN that it answers (RFC 9293, section

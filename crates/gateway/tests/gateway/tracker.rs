@@ -209,6 +209,20 @@ fn two_acknowledged_fins_or_a_rst_close_and_a_syn_opens_again() {
     assert_eq!(watched.flow.phase, Phase::Closed);
 }
 
+/// The answer to a SYN has gone another way, and data after it is seen before the client acknowledges anything: only the client
+/// can say how much of that it has, so nobody takes the first number seen for it.
+#[test]
+fn what_a_host_has_is_known_from_its_own_acknowledgement_alone() {
+    let mut watched = Watched::new();
+    watched.sees(ToLink, TcpFlags::SYN, 1_000, 0, 0);
+    watched.sees(FromLink, TcpFlags::ACK, 10_461, 1_001, 1_460);
+    assert_eq!(watched.flow.phase, Phase::Opening);
+    watched.sees(ToLink, TcpFlags::ACK, 1_001, 9_001, 0);
+    assert_eq!(watched.flow.phase, Phase::Established);
+    assert_eq!(watched.flow.far.acked, SeqNumber(9_001));
+    assert_eq!(watched.flow.near.window_scale, Some(0));
+}
+
 /// Only the number that the receiver expects resets (RFC 5961, section 3.2): what it has
 /// acknowledged last, or, if all has arrived by now, what comes behind all of it.
 #[test]
