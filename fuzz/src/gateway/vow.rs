@@ -7,7 +7,7 @@ use outlast_gateway::links::Direction::{self, FromLink, ToLink};
 use outlast_gateway::links::{LinkId, LinkState};
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason};
 use outlast_gateway::tracking::{FlowKey, Phase};
-use outlast_wire::{Packet, TcpFlags, Transport};
+use outlast_wire::{Packet, TcpFlags, TcpHeader, Transport};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -232,20 +232,22 @@ impl World {
         self.check_acknowledged(&transmit.packet);
     }
 
-    /// What the gateway acknowledges in a near host's name, that host has acknowledged itself.
+    /// What the gateway acknowledges in a near host's name, that host has acknowledged itself; or else it is where the far
+    /// host's numbers begin, which acknowledges nothing.
     fn check_acknowledged(&self, packet: &Packet) {
         let tcp = packet.tcp().expect("an acknowledgement");
         let key = FlowKey::of_tcp(packet.header(), ToLink);
-        let is_said = |one: &Packet| {
-            let of_one = one.tcp().filter(|of_one| of_one.has(TcpFlags::ACK));
-            let same = FlowKey::of_tcp(one.header(), ToLink) == key;
-            same && of_one.is_some_and(|of_one| of_one.ack == tcp.ack)
+        let any = |direction, says: &dyn Fn(&TcpHeader) -> bool| {
+            let mut shown = self.shown.seen(direction).iter().rev();
+            shown.any(|(_, one)| {
+                FlowKey::of_tcp(one.header(), direction) == key && one.tcp().is_some_and(says)
+            })
         };
-        let mut shown = self.shown.to_link.iter().rev();
-        assert!(
-            shown.any(|(_, one)| is_said(one)),
-            "never acknowledged: {tcp:?}"
-        );
+        let is_said = any(ToLink, &|one| one.has(TcpFlags::ACK) && one.ack == tcp.ack);
+        let is_first = any(FromLink, &|one| {
+            one.has(TcpFlags::SYN) && one.seq == tcp.ack
+        });
+        assert!(is_said || is_first, "never acknowledged: {tcp:?}");
     }
 
     /// Only a host of a connection that was seen from both sides gets an error, about its own segment.
