@@ -135,12 +135,23 @@ impl TcpFlow {
         scale.filter(|scale| *scale == 0 || !may_be_unscaled)
     }
 
+    /// What the near host has acknowledged last, as far as it was heard; where the far host's numbers begin, if
+    /// it was not.
+    #[must_use]
+    pub(crate) fn acknowledged_by_near(&self) -> SeqNumber {
+        match self.phase {
+            // What both say need not fit yet.
+            Phase::Opening => self.far.allowed.unwrap_or(self.far.acked),
+            Phase::Established | Phase::Closed => self.far.acked,
+        }
+    }
+
     /// The window that the near host has offered, as it stands in a segment of its own.
     #[must_use]
     pub(crate) fn near_window(&self) -> u16 {
-        let bytes = self.far.allowed.map_or(0, |end| {
-            end.distance_from(self.far.acked).max(0).unsigned_abs()
-        });
+        let from = self.acknowledged_by_near();
+        let end = self.far.allowed.unwrap_or(from);
+        let bytes = end.distance_from(from).max(0).unsigned_abs();
         let scale = self.near.window_scale.unwrap_or(0);
         u16::try_from(bytes >> scale).unwrap_or(u16::MAX)
     }

@@ -87,7 +87,7 @@ impl NearHostProxy {
             source_port: key.near.port(),
             destination_port: key.far.port(),
             seq,
-            ack: flow.far.acked,
+            ack: flow.acknowledged_by_near(),
             flags: TcpFlags::ACK,
             window: self.window.unwrap_or_else(|| flow.near_window()),
             options: TcpOptions {
