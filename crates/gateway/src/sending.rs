@@ -150,7 +150,9 @@ pub(crate) fn probe(flows: &mut Flows, now: Instant, link: LinkId, index: FlowIn
         return;
     };
     let near_host = connection.silence.near_host;
-    let packet = near_host.keep_alive(&key, &connection.tracked);
+    let Some(packet) = near_host.keep_alive(&key, &connection.tracked) else {
+        return;
+    };
     connection.silence.note_probe(now);
     flows.outbox.counters.probes += 1;
     let (reason, outbox) = (SendReason::Probe, &mut flows.outbox);

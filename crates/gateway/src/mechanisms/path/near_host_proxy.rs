@@ -53,9 +53,11 @@ impl NearHostProxy {
         self.stamps
     }
 
-    /// A keep-alive of a connection, in the near host's name.
-    pub(crate) fn keep_alive(self, key: &FlowKey, flow: &TcpFlow) -> Packet {
-        self.speak(key, flow, flow.near.acked - 1, self.stamps)
+    /// A keep-alive of a connection, in the near host's name; `None` where that host was not heard, as nobody knows its
+    /// numbers then.
+    pub(crate) fn keep_alive(self, key: &FlowKey, flow: &TcpFlow) -> Option<Packet> {
+        let is_heard = flow.near.is_seen();
+        is_heard.then(|| self.speak(key, flow, flow.near.acked - 1, self.stamps))
     }
 
     /// A bare acknowledgement, in the near host's name, to a far host that expects `seq` next: the far host

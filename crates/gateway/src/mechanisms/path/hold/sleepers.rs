@@ -258,7 +258,7 @@ impl Sleepers {
             }
             (_, Sleeper::Asked(rounds)) if rounds.due > 0 => {
                 rounds.sent(cx.now, patience);
-                let question = cx.near_host_proxy.keep_alive(cx.key, cx.flow);
+                let question = cx.near_host_proxy.keep_alive(cx.key, cx.flow)?;
                 (Direction::ToLink, question, SendReason::Question)
             }
             _ => return None,

@@ -509,7 +509,7 @@ impl Wireless {
                 if let Some(question) = &mut self.question {
                     question.is_due = false;
                 }
-                let packet = cx.near_host_proxy.keep_alive(cx.key, cx.flow);
+                let packet = cx.near_host_proxy.keep_alive(cx.key, cx.flow)?;
                 (packet, SendReason::Question)
             }
             State::NoFreeze { .. } if core::mem::take(&mut self.owes_ack) => {
