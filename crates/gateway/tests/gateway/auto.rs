@@ -240,7 +240,7 @@ fn data_from_beyond_the_link_needs_its_acknowledgement() {
     assert!(account(&path).1.contains("newest acknowledgement"));
     path.after_ms(1_000);
     path.up();
-    assert_eq!(path.sent(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
+    assert_eq!(path.told(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn a_connection_half_closed_by_the_near_host_still_hears_of_data() {
     assert_eq!(path.near_sends(&ack), TAKEN);
     path.after_ms(1_000);
     path.up();
-    assert_eq!(path.sent(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
+    assert_eq!(path.told(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
 }
 
 #[test]

@@ -20,9 +20,7 @@ fn before_a_hole(away_ms: u64) -> Path {
 
 /// What the gateway sends but for what makes the far host repeat the hole.
 fn sent(path: &mut Path) -> Vec<Sent> {
-    let mut sent = path.sent();
-    sent.retain(|sent| !matches!(sent, Sent::WakesFar(MSS | 2_000)));
-    sent
+    path.told()
 }
 
 /// It repeats the hole by itself, the sooner the less it hears of what is behind.

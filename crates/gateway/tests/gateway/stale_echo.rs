@@ -42,7 +42,7 @@ fn away(ms: u64) -> Path {
 #[test]
 fn after_a_long_outage_the_far_host_is_told_without_timestamps_first() {
     let mut path = away(1_000);
-    assert_eq!(path.sent(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
+    assert_eq!(path.told(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn acknowledgements_with_an_old_echo_are_told_without_until_a_new_one_is_echoed(
     far_data(&mut path, 9 * MSS, AFTER);
     let taken = Some(TakeReason::StaleEcho);
     assert_eq!(near_ack(&mut path, 2 * MSS, BEFORE), taken);
-    assert_eq!(path.sent(), [Sent::Untimed(2 * MSS), Sent::Ack(2 * MSS)]);
+    assert_eq!(path.told(), [Sent::Untimed(2 * MSS), Sent::Ack(2 * MSS)]);
     // A duplicate says nothing new, and is counted: it passes.
     assert_eq!(near_ack(&mut path, 2 * MSS, BEFORE), None);
     assert_eq!(near_ack(&mut path, 3 * MSS, AFTER), None);
@@ -103,7 +103,7 @@ fn another_outage_that_is_short_has_the_echo_of_the_first() {
     path.down();
     path.after_ms(100);
     path.up();
-    assert_eq!(path.sent(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
+    assert_eq!(path.told(), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
 }
 
 /// What cannot be kept takes its own chance.
@@ -118,4 +118,40 @@ fn an_acknowledgement_for_which_there_is_no_memory_passes() {
     });
     assert_eq!(near_ack(&mut path, 2 * MSS, BEFORE), None);
     assert_eq!(path.sent(), []);
+}
+
+/// The far host has typed so many bytes at a time, eight times, and each was acknowledged just before the link went.
+fn typed(len: u32) -> Path {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    for n in 0..8 {
+        let packet = timed(&path.far_data_packet(n * len, len), Some((BEFORE, 0)));
+        path.far_sends(&packet);
+        near_ack(&mut path, (n + 1) * len, BEFORE);
+        if n == 3 {
+            path.after_ms(1_000);
+        }
+    }
+    path.down();
+    path.after_ms(15_000);
+    path.up();
+    path
+}
+
+/// It may have heard any of the last four acknowledgements, or none of them. Once it has heard the last one, no error helps.
+#[test]
+fn a_sender_of_little_is_woken_wherever_it_may_stand_before_it_is_told() {
+    let mut path = typed(10);
+    let mut expected = Vec::new();
+    for number in [40, 50, 60, 70] {
+        expected.extend([Sent::WakesFar(number); 4]);
+    }
+    expected.extend([Sent::Untimed(80), Sent::Ack(80)]);
+    assert_eq!(path.sent(), expected);
+}
+
+/// The acknowledgement leaves it whole segments to repeat.
+#[test]
+fn a_sender_of_much_is_told_at_once() {
+    let mut path = typed(MSS);
+    assert_eq!(path.sent(), [Sent::Untimed(8 * MSS), Sent::Ack(8 * MSS)]);
 }

@@ -45,4 +45,5 @@ mod tagged;
 mod trace;
 mod trace_lab;
 mod tunnels;
+mod typing;
 mod user_timeout;

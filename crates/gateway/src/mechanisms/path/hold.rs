@@ -46,6 +46,7 @@ mod composed;
 mod episode;
 mod gathered;
 mod kept;
+mod lately_told;
 mod latest;
 mod newest_ack;
 mod nudge;
@@ -225,12 +226,12 @@ impl PathMechanism for Hold {
         let next = self.next()?;
         if matches!(next, Next::NewestAck | Next::Kept)
             && cx.rules.has(HoldRule::UntimedFirst)
-            && let Some(packet) = self.stale_echo.next(cx)
+            && let Some((packet, reason)) = self.stale_echo.next(cx)
         {
             return Some(Outgoing {
                 direction: Direction::ToLink,
                 packet,
-                reason: SendReason::Untimed,
+                reason,
             });
         }
         let (packet, reason) = match next {

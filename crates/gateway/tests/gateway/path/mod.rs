@@ -550,6 +550,13 @@ impl Path {
         all.filter(|sent| *sent != Sent::Question).collect()
     }
 
+    /// Everything that the gateway has sent since the last call, but for questions and errors to the far host.
+    pub(crate) fn told(&mut self) -> Vec<Sent> {
+        let all = self.sent().into_iter();
+        all.filter(|sent| !matches!(sent, Sent::WakesFar(_)))
+            .collect()
+    }
+
     /// Everything that the gateway has sent since the last call.
     pub(crate) fn sent_with_questions(&mut self) -> Vec<Sent> {
         self.sent_with_reasons()

@@ -11,6 +11,8 @@ pub enum HoldRule {
     NewestAck,
     /// What the near host has is told without timestamps first, where it echoes one from before the outage.
     UntimedFirst,
+    /// Before that, a far host that was told little at a time is sent ICMP errors about each number that it may stand at.
+    WakeThinSender,
     /// An acknowledgement that would make a far host's timeout look spurious does not go out.
     WithholdMisleading,
     /// What may have arrived before the outage waits for the far host's first answer.
@@ -72,9 +74,10 @@ pub struct HoldRules(u32);
 
 impl HoldRule {
     /// Every rule.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::NewestAck,
         Self::UntimedFirst,
+        Self::WakeThinSender,
         Self::WithholdMisleading,
         Self::DoubtTransmitted,
         Self::DoubtAfterSilence,

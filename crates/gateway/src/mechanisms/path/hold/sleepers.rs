@@ -313,7 +313,7 @@ impl Wake {
 }
 
 /// How often a sender doubles its timeout in an outage of this length, at most.
-fn back_offs(away: Duration) -> u8 {
+pub(super) fn back_offs(away: Duration) -> u8 {
     let timeouts = away.as_nanos() / SHORTEST_TIMEOUT.as_nanos();
     let doublings = (timeouts + 1).ilog2();
     doublings.clamp(1, MOST_BACK_OFFS) as u8

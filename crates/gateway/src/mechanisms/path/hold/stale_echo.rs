@@ -10,7 +10,10 @@
 //! Linux takes an acknowledgement without timestamps, and what it can tell from that is right: what of its data had arrived.
 //! Others drop it, as RFC 7323, section 3.2, asks. So the acknowledgement itself follows, which then says nothing new to Linux.
 
-use super::super::Context;
+use super::super::{Context, SendReason};
+use super::lately_told::LatelyTold;
+use super::rules::HoldRule;
+use super::sleepers::back_offs;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
@@ -25,10 +28,10 @@ pub(super) struct StaleEcho {
     /// The newest number that the near host was heard to acknowledge. What the tracker has may be a guess, of a
     /// connection whose beginning was not all seen.
     acked: Option<SeqNumber>,
-    /// What the far host has heard that the near host has; `None` where that may be lost.
-    told: Option<SeqNumber>,
-    /// When it was told so.
-    told_at: Instant,
+    /// What the far host was told that the near host has.
+    told: LatelyTold,
+    /// The newest of that may be lost.
+    is_doubtful: bool,
 }
 
 /// Which echoes are stale.
@@ -54,24 +57,21 @@ impl StaleEcho {
 
     /// This of the near host's goes onto the link, which is up.
     pub(super) fn note_passed(&mut self, now: Instant, tcp: &TcpHeader) {
-        let is_newer = self.told.is_none_or(|told| told.before(tcp.ack));
-        if tcp.has(TcpFlags::ACK) && is_newer {
-            self.told = Some(tcp.ack);
-            self.told_at = now;
+        if tcp.has(TcpFlags::ACK) {
+            self.told.note(now, tcp.ack);
         }
     }
 
     /// The link has gone away at `since`. What was told within a round trip before may be lost.
     pub(super) fn suspend(&mut self, since: Instant, round_trip: Duration) {
-        if since.since(self.told_at) < round_trip {
-            self.told = None;
-        }
+        self.is_doubtful |= self.told.suspend(since, round_trip);
     }
 
     /// The link is back, after so long.
     pub(super) fn begin(&mut self, away: Duration) {
         let is_long = away >= SHORTEST_OUTAGE;
         self.stale = if is_long { Stale::All } else { Stale::None };
+        self.told.begin(if is_long { back_offs(away) } else { 0 });
     }
 
     /// The far host has sent this while the link is up.
@@ -82,13 +82,20 @@ impl StaleEcho {
         }
     }
 
-    /// What tells the far host all that the near host has acknowledged, if it is to go before what else
-    /// goes to the far host.
-    pub(super) fn next(&mut self, cx: &Context<'_>) -> Option<Packet> {
-        self.told = Some(self.untold(cx)?);
-        self.told_at = cx.now;
+    /// What goes before what else goes to the far host: errors about what it may still repeat, then what tells it all
+    /// that the near host has acknowledged.
+    pub(super) fn next(&mut self, cx: &Context<'_>) -> Option<(Packet, SendReason)> {
+        let acked = self.untold(cx)?;
+        let wakes = cx.rules.has(HoldRule::WakeThinSender);
+        if wakes && let Some(error) = self.told.next_error(cx, acked) {
+            return Some((error, SendReason::Unreachable));
+        }
+        self.is_doubtful = false;
+        self.told.begin(0);
+        self.told.note(cx.now, acked);
         let proxy = cx.near_host_proxy;
-        Some(proxy.acknowledge_untimed(cx.key, cx.flow))
+        let packet = proxy.acknowledge_untimed(cx.key, cx.flow);
+        Some((packet, SendReason::Untimed))
     }
 
     /// What the near host has acknowledged that the far host may not know, as long as its echo is stale.
@@ -104,7 +111,8 @@ impl StaleEcho {
             return None;
         }
         let acked = self.acked.filter(|acked| *acked == cx.flow.far.acked)?;
-        let is_untold = self.told.is_none_or(|told| told.before(acked));
+        let told = self.told.newest().filter(|_| !self.is_doubtful);
+        let is_untold = told.is_none_or(|told| told.before(acked));
         is_untold.then_some(acked)
     }
 }
@@ -125,11 +133,11 @@ mod tests {
         let syn = segment(TcpFlags::SYN, 0);
         echo.hear_near(&syn);
         echo.note_passed(Instant::ZERO, &syn);
-        assert_eq!((echo.acked, echo.told), (None, None));
+        assert_eq!((echo.acked, echo.told.newest()), (None, None));
         let ack = segment(TcpFlags::ACK, 1 << 31);
         echo.hear_near(&ack);
         echo.note_passed(Instant::ZERO, &ack);
         let expected = Some(SeqNumber(1 << 31));
-        assert_eq!((echo.acked, echo.told), (expected, expected));
+        assert_eq!((echo.acked, echo.told.newest()), (expected, expected));
     }
 }

@@ -1,0 +1,123 @@
+//! Who types while answers come, over a link that goes away: all that was typed is answered at once when it is back.
+//!
+//! Where this machine lacks what that needs, a test says so and ends.
+
+use crate::path::{Daemon, Over, skip, wait};
+use crate::support::{Place, again, report};
+use outlast_base::time::Duration;
+use outlast_base::units::BitRate;
+use outlast_linux::clock;
+use outlast_testbed::site::{Cut, Neighbours, Site, SiteConfig};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+/// A key that is held down: the answer to one is under way when the next is pressed.
+const PAUSE: Duration = Duration::from_millis(25);
+const KEYS_BEFORE: usize = 40;
+const KEYS_AWAY: usize = 40;
+/// What was under way is repeated about 0.3, 0.8, 1.8, 3.8 and 7.8 s after the link has gone: it comes back long after one repetition
+/// and long before the next.
+const REST: Duration = Duration::from_millis(3_600);
+const AT_ONCE: Duration = Duration::from_millis(500);
+/// Longer than anything takes on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is tried.
+const TRIES: u32 = 3;
+
+/// From the link's return until the mobile host has all answers, with a daemon on the gateway over that data path or without.
+fn all_answered_after(over: Option<Over>) -> Option<Duration> {
+    let config = SiteConfig {
+        rate: BitRate::from_bits_per_second(10_000_000).expect("not zero"),
+        delay: Duration::from_millis(20),
+        queue: 100,
+        congestion: "cubic",
+        sack: true,
+        neighbours: Neighbours::AsUsual,
+    };
+    let place = Place::new();
+    let site = Site::new(&config).inspect_err(|error| skip(error)).ok()?;
+    let daemon = match over {
+        Some(over) => Some(Daemon::start_over(over, &place, &site.gateway, "hold")?),
+        None => None,
+    };
+    let [mut keys, mut screen] = typewriter(&site);
+    let tell = |state| {
+        if let Some(daemon) = &daemon {
+            let said = daemon.ask(&place, &["notify", state]);
+            assert_eq!(said.code, Some(0), "{said:?}");
+        }
+    };
+    let press = |keys: &mut TcpStream, many: usize| {
+        for _ in 0..many {
+            keys.write_all(&[1; 10]).expect("it is open");
+            wait(PAUSE);
+        }
+    };
+    let answered = thread::spawn(move || {
+        again(|| screen.read_exact(&mut [0; 10 * (KEYS_BEFORE + KEYS_AWAY)]))
+            .expect("it is answered");
+        clock::now()
+    });
+    press(&mut keys, KEYS_BEFORE);
+    // The mobile host does not see it: who has no carrier tries again twice a second.
+    site.cut(Cut::BlackHole).expect("the link lives");
+    tell("down");
+    press(&mut keys, KEYS_AWAY);
+    wait(REST);
+    let back = site.mend().expect("the link lives");
+    tell("up");
+    let answered = answered.join().expect("no panic").since(back);
+    drop(keys);
+    if let Some(daemon) = daemon {
+        daemon.stop();
+    }
+    Some(answered)
+}
+
+/// A connection of the mobile host's to a fixed host that answers each key: where keys go in and answers come out.
+fn typewriter(site: &Site) -> [TcpStream; 2] {
+    use outlast_testbed::site::Place::Fixed;
+    let listen =
+        || TcpListener::bind((Fixed.address(outlast_scenario::IpVersion::V4), 0)).expect("a port");
+    let listener = site.fixed.run(listen).expect("enter");
+    let to = listener.local_addr().expect("bound");
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody types");
+        stream.set_nodelay(true).expect("a socket");
+        let mut key = [0; 10];
+        while again(|| stream.read_exact(&mut key)).is_ok() {
+            stream.write_all(&key).expect("it is open");
+        }
+    });
+    let connect = || TcpStream::connect(to).expect("it listens");
+    let keys = site.mobile.run(connect).expect("enter");
+    keys.set_nodelay(true).expect("a socket");
+    keys.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    let screen = keys.try_clone().expect("a descriptor");
+    [keys, screen]
+}
+
+#[test]
+fn who_types_while_a_link_goes_is_answered_at_once_when_it_is_back() {
+    let mut tried = Vec::new();
+    // Where other tests keep the processors busy a run may be late for their sake.
+    for _ in 0..TRIES {
+        let all = thread::scope(|scope| {
+            let ways = [Some(Over::Ebpf), Some(Over::Nfqueue), None];
+            let all = ways.map(|over| scope.spawn(move || all_answered_after(over)));
+            all.map(|one| one.join().expect("it is measured"))
+        });
+        let [Some(ebpf), Some(nfqueue), Some(none)] = all else {
+            return;
+        };
+        report(&format!(
+            "eBPF {ebpf:?}, NFQUEUE {nfqueue:?}, no daemon {none:?}"
+        ));
+        if ebpf.max(nfqueue) <= AT_ONCE && none > AT_ONCE * 4 {
+            return;
+        }
+        tried.push(all);
+    }
+    panic!("eBPF, NFQUEUE, no daemon: {tried:?}");
+}
