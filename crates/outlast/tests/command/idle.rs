@@ -3,8 +3,8 @@
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
 
-use crate::path::{Daemon, FIXED, Over, Path, Version, wait};
-use crate::support::{Place, again, report};
+use crate::path::{Daemon, FIXED, Over, Path, Version, at_once, wait};
+use crate::support::{Place, again};
 use outlast_base::time::Duration;
 use outlast_linux::clock;
 use std::io::{Read, Write};
@@ -25,8 +25,6 @@ const REST: Duration = Duration::from_millis(4_200);
 const AT_ONCE: Duration = Duration::from_millis(200);
 /// Longer than anything takes on a machine that has much else to do.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often the gateway's daemon is tried.
-const TRIES: u32 = 3;
 
 fn ask(stream: &mut TcpStream) {
     stream.write_all(&[1; 100]).expect("it is open");
@@ -82,24 +80,5 @@ fn answered_after(over: Option<Over>) -> Option<Duration> {
 
 #[test]
 fn who_asks_amid_an_outage_that_found_its_connection_idle_is_answered_at_once() {
-    let mut tried = Vec::new();
-    // Where other tests keep the processors busy a run may be late for their sake.
-    for _ in 0..TRIES {
-        let all = thread::scope(|scope| {
-            let ways = [Some(Over::Ebpf), Some(Over::Nfqueue), None];
-            let all = ways.map(|over| scope.spawn(move || answered_after(over)));
-            all.map(|one| one.join().expect("it is measured"))
-        });
-        let [Some(ebpf), Some(nfqueue), Some(none)] = all else {
-            return;
-        };
-        report(&format!(
-            "eBPF {ebpf:?}, NFQUEUE {nfqueue:?}, no daemon {none:?}"
-        ));
-        if ebpf.max(nfqueue) <= AT_ONCE && none > AT_ONCE * 4 {
-            return;
-        }
-        tried.push(all);
-    }
-    panic!("eBPF, NFQUEUE, no daemon: {tried:?}");
+    at_once::judge(AT_ONCE, answered_after);
 }

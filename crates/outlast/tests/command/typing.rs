@@ -2,12 +2,13 @@
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
 
-use crate::path::{Daemon, Over, skip, wait};
-use crate::support::{Place, again, report};
+use crate::path::{Daemon, Over, at_once, skip, wait};
+use crate::support::{Place, again};
 use outlast_base::time::Duration;
 use outlast_base::units::BitRate;
 use outlast_linux::clock;
-use outlast_testbed::site::{Cut, Neighbours, Site, SiteConfig};
+use outlast_scenario::IpVersion;
+use outlast_testbed::site::{Cut, Neighbours, Place as Host, Site, SiteConfig};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -22,8 +23,6 @@ const REST: Duration = Duration::from_millis(3_600);
 const AT_ONCE: Duration = Duration::from_millis(500);
 /// Longer than anything takes on a machine that has much else to do.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is tried.
-const TRIES: u32 = 3;
 
 /// From the link's return until the mobile host has all answers, with a daemon on the gateway over that data path or without.
 fn all_answered_after(over: Option<Over>) -> Option<Duration> {
@@ -77,9 +76,8 @@ fn all_answered_after(over: Option<Over>) -> Option<Duration> {
 
 /// A connection of the mobile host's to a fixed host that answers each key: where keys go in and answers come out.
 fn typewriter(site: &Site) -> [TcpStream; 2] {
-    use outlast_testbed::site::Place::Fixed;
-    let listen =
-        || TcpListener::bind((Fixed.address(outlast_scenario::IpVersion::V4), 0)).expect("a port");
+    let at = Host::Fixed.address(IpVersion::V4);
+    let listen = || TcpListener::bind((at, 0)).expect("a port");
     let listener = site.fixed.run(listen).expect("enter");
     let to = listener.local_addr().expect("bound");
     thread::spawn(move || {
@@ -100,24 +98,5 @@ fn typewriter(site: &Site) -> [TcpStream; 2] {
 
 #[test]
 fn who_types_while_a_link_goes_is_answered_at_once_when_it_is_back() {
-    let mut tried = Vec::new();
-    // Where other tests keep the processors busy a run may be late for their sake.
-    for _ in 0..TRIES {
-        let all = thread::scope(|scope| {
-            let ways = [Some(Over::Ebpf), Some(Over::Nfqueue), None];
-            let all = ways.map(|over| scope.spawn(move || all_answered_after(over)));
-            all.map(|one| one.join().expect("it is measured"))
-        });
-        let [Some(ebpf), Some(nfqueue), Some(none)] = all else {
-            return;
-        };
-        report(&format!(
-            "eBPF {ebpf:?}, NFQUEUE {nfqueue:?}, no daemon {none:?}"
-        ));
-        if ebpf.max(nfqueue) <= AT_ONCE && none > AT_ONCE * 4 {
-            return;
-        }
-        tried.push(all);
-    }
-    panic!("eBPF, NFQUEUE, no daemon: {tried:?}");
+    at_once::judge(AT_ONCE, all_answered_after);
 }

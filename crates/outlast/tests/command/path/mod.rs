@@ -1,6 +1,7 @@
 //! A fixed host, a gateway and a mobile host in network namespaces of their own; between gateway
 //! and mobile a switch whose ports go up and down.
 
+pub(crate) mod at_once;
 pub(crate) mod copier;
 mod daemon;
 pub(crate) mod metrics;
