@@ -64,7 +64,7 @@ inline_always void yield_to_rival(struct contest *contest, struct flow *flow)
  * A segment that belongs neither to `flow`, whose addresses and ports it has, nor to the first
  * connection; what it meant.
  */
-whole int hear(struct contest *contest, struct flow *flow, __u64 now, enum direction direction,
+verified_once int hear(struct contest *contest, struct flow *flow, __u64 now, enum direction direction,
            const struct segment *tcp)
 {
     struct half *sender, *receiver;

@@ -100,7 +100,7 @@ static long try_lock(__u32 index, struct attempt *attempt)
  * Who holds the lock is on another processor and gives it back within nanoseconds. A spin lock of
  * the kernel's cannot be part of a map that evicts.
  */
-apart int lock(struct entry *entry)
+out_of_line int lock(struct entry *entry)
 {
     struct attempt attempt = { .entry = entry };
 

@@ -114,7 +114,7 @@ inline_always struct entry *probable_entry(const struct key *key)
     struct latest *latest = latest_here();
     __u32 place = latest->place;
 
-    if (seldom(latest->key.ports != key->ports || latest->key.hosts[0] != key->hosts[0] ||
+    if (unlikely(latest->key.ports != key->ports || latest->key.hosts[0] != key->hosts[0] ||
            latest->key.hosts[1] != key->hosts[1])) {
         __u32 hash = hash_key(key), tag = tag_of(hash), number = hash & BUCKET_MASK;
         const struct bucket *bucket = bpf_map_lookup_elem(&INDEX, &number);
@@ -162,7 +162,7 @@ static long look_at_slot(__u32 at, struct search *search)
 }
 
 /* The connection's slot, if it has a place. */
-whole __u32 slot_of(const struct key *key)
+verified_once __u32 slot_of(const struct key *key)
 {
     struct search search = {};
     __u32 hash, number;
@@ -206,7 +206,7 @@ static long exchange_slot(__u32 at, struct exchange *exchange)
 }
 
 /* Puts `instead` where `slot` is in the bucket of `hash`; whether it was there. */
-whole int exchange(__u32 hash, __u32 slot, __u32 instead)
+verified_once int exchange(__u32 hash, __u32 slot, __u32 instead)
 {
     __u32 number = hash & BUCKET_MASK;
     struct exchange exchange = { .slot = slot, .instead = instead };

@@ -103,7 +103,7 @@ struct extent {
     __u32 end;
 };
 
-apart int read_v4(struct __sk_buff *skb, const __u8 *fixed, __u8 *source, __u8 *destination,
+out_of_line int read_v4(struct __sk_buff *skb, const __u8 *fixed, __u8 *source, __u8 *destination,
           struct extent *extent)
 {
     __u8 header[60] = {};
@@ -243,7 +243,7 @@ static long read_option(__u32 index, struct options *options)
     return 0;
 }
 
-apart void read_window_scale(struct __sk_buff *skb, __u32 at, __u32 len, struct segment *tcp)
+out_of_line void read_window_scale(struct __sk_buff *skb, __u32 at, __u32 len, struct segment *tcp)
 {
     struct options options = { .len = len };
 
@@ -290,7 +290,7 @@ inline_always int read_tcp(struct __sk_buff *skb, struct extent *extent,
 }
 
 /* Reads any whole TCP segment; zero for anything else. */
-apart int read_any(struct __sk_buff *skb, enum direction direction, struct connection *connection,
+out_of_line int read_any(struct __sk_buff *skb, enum direction direction, struct connection *connection,
            struct segment *tcp, struct extent *extent)
 {
     struct hosts *hosts = &connection->hosts;
@@ -452,7 +452,7 @@ inline_always __u64 recent(struct __sk_buff *skb)
     if (IS_TRIAL)
         return skb->cb[0] | (__u64)skb->cb[1] << 32;
     tick = bpf_jiffies64();
-    if (seldom(COMMON.tick != tick)) {
+    if (unlikely(COMMON.tick != tick)) {
         COMMON.now = bpf_ktime_get_ns();
         COMMON.tick = tick;
     }
@@ -525,7 +525,7 @@ inline_always int began_unseen(const struct flow *flow)
  * about for too long. Where only the near host was heard, and no beginning, user space is to see whether
  * it is answered.
  */
-apart int is_suspicious(struct entry *entry, __u64 now, int meant)
+out_of_line int is_suspicious(struct entry *entry, __u64 now, int meant)
 {
     __u32 tick = now >> 20;
 
@@ -679,7 +679,7 @@ inline_always struct entry *enter(const struct key *key, const struct segment *t
  * Its handshake is completed: it gets a place in the table. Who calls this holds the lock. Where
  * there is no place now, there is one for its next segment.
  */
-whole int promote(const struct key *key, const struct entry *entry)
+verified_once int promote(const struct key *key, const struct entry *entry)
 {
     if (key && entry && (slot_of(key) || add(key, entry)))
         bpf_map_delete_elem(&OPENINGS, key);
@@ -709,7 +709,7 @@ inline_always __u32 useless_part(struct __sk_buff *skb, __u32 payload_len)
  * Records the segment, of `len` bytes with its headers and `end` the number behind it, if that can be
  * paid for and is worth it; whether it is recorded.
  */
-apart int record_if_due(struct __sk_buff *skb, struct entry *entry, __u32 end, __u32 len,
+out_of_line int record_if_due(struct __sk_buff *skb, struct entry *entry, __u32 end, __u32 len,
             __u32 payload_len)
 {
     __u64 now = present(skb);
@@ -734,7 +734,7 @@ apart int record_if_due(struct __sk_buff *skb, struct entry *entry, __u32 end, _
     return 1;
 }
 
-apart void tell_of(const struct key *key, const struct entry *entry)
+out_of_line void tell_of(const struct key *key, const struct entry *entry)
 {
     struct connection connection = { .hosts = entry->hosts, .key = *key };
 
@@ -749,7 +749,7 @@ apart void tell_of(const struct key *key, const struct entry *entry)
 inline_always void act(struct __sk_buff *skb, const struct key *key, struct entry *entry, __u64 now,
                const struct segment *tcp, __u32 len, int to_do, struct uncounted before)
 {
-    if (seldom(!to_do)) {
+    if (unlikely(!to_do)) {
         count_segment(ODD, ODD, before);
     } else if (!(to_do & RECORD)) {
         count_segment(TRACKED, TRACKED, before);
@@ -760,7 +760,7 @@ inline_always void act(struct __sk_buff *skb, const struct key *key, struct entr
     } else {
         count_segment(TRACKED, THINNED, before);
     }
-    if (seldom(to_do & SUSPECT))
+    if (unlikely(to_do & SUSPECT))
         tell_of(key, entry);
 }
 
@@ -812,7 +812,7 @@ inline_always int is_theirs(struct entry *entry, const struct connection *connec
 }
 
 /* Whether a segment is of the connection that had the place first, and has it again; what it meant. */
-apart int come_back(const struct key *key, struct entry *entry, __u64 now, enum direction direction,
+out_of_line int come_back(const struct key *key, struct entry *entry, __u64 now, enum direction direction,
             const struct segment *tcp)
 {
     struct contest *contest = bpf_map_lookup_elem(&CONTESTS, key);
@@ -831,7 +831,7 @@ apart int come_back(const struct key *key, struct entry *entry, __u64 now, enum 
 }
 
 /* A segment that does not belong to the connection whose addresses and ports it has; what it meant. */
-apart int contest(const struct key *key, struct entry *entry, __u64 now, enum direction direction,
+out_of_line int contest(const struct key *key, struct entry *entry, __u64 now, enum direction direction,
           const struct segment *tcp)
 {
     struct contest *contest = bpf_map_lookup_elem(&CONTESTS, key);
@@ -852,7 +852,7 @@ apart int contest(const struct key *key, struct entry *entry, __u64 now, enum di
 }
 
 /* A segment of a connection was seen: whatever else has its addresses and ports has not its place. */
-apart void settle(const struct key *key, struct flow *flow)
+out_of_line void settle(const struct key *key, struct flow *flow)
 {
     struct contest *contest = bpf_map_lookup_elem(&CONTESTS, key);
 
@@ -875,7 +875,7 @@ struct passing {
 };
 
 /* Takes any segment into its flow, which is locked; what is to be done about it. */
-whole int take_in(struct __sk_buff *skb, const struct key *key, struct entry *entry,
+verified_once int take_in(struct __sk_buff *skb, const struct key *key, struct entry *entry,
           const struct passing *passing)
 {
     enum direction direction;
@@ -946,12 +946,12 @@ inline_always int track_any(struct __sk_buff *skb, enum direction direction)
     return PASS;
 }
 
-whole int track_any_to_link(struct __sk_buff *skb)
+verified_once int track_any_to_link(struct __sk_buff *skb)
 {
     return track_any(skb, TO_LINK);
 }
 
-whole int track_any_from_link(struct __sk_buff *skb)
+verified_once int track_any_from_link(struct __sk_buff *skb)
 {
     return track_any(skb, FROM_LINK);
 }
@@ -1029,13 +1029,13 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
         return track_apart(skb, direction);
     }
     flags = tcp.flags;
-    if (seldom((flags & (FIN | SYN | RST | ACK)) != ACK))
+    if (unlikely((flags & (FIN | SYN | RST | ACK)) != ACK))
         return track_apart(skb, direction);
     entry = probable_entry(&connection.key);
-    if (seldom(!entry) || seldom(!lock_if_free(entry)))
+    if (unlikely(!entry) || unlikely(!lock_if_free(entry)))
         return track_apart(skb, direction);
     /* Then both hosts are known, and `note` has nothing to note. */
-    if (seldom(!is_of(entry, &connection, extent.version) || !entry->is_proven ||
+    if (unlikely(!is_of(entry, &connection, extent.version) || !entry->is_proven ||
            entry->flow.phase != ESTABLISHED || entry->flow.is_contested)) {
         unlock(entry);
         forget_latest();
@@ -1051,7 +1051,7 @@ inline_always int track(struct __sk_buff *skb, enum direction direction)
     was = timing_of(&entry->flow);
     meant = observe_known(&entry->flow, &entry->details.rtt, now, direction, &tcp);
     rate(entry, now, direction, &tcp, meant, was);
-    if (seldom(!meant)) {
+    if (unlikely(!meant)) {
         /* It may be another connection's. */
         unlock(entry);
         return track_apart(skb, direction);

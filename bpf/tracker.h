@@ -15,10 +15,10 @@
 
 #define inline_always static inline __attribute__((always_inline))
 /* What is seldom needed does not take registers, stack and cache from the rest. */
-#define apart static __attribute__((noinline))
+#define out_of_line static __attribute__((noinline))
 /* The verifier looks at it once, and not for each caller again, which has to say that pointers are some. */
-#define whole __attribute__((noinline))
-#define seldom(condition) __builtin_expect(!!(condition), 0)
+#define verified_once __attribute__((noinline))
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
 
 /* This machine's processors see each other's writes in the order in which they are made. */
 const volatile __u8 IS_ORDERED = 0;
@@ -331,7 +331,7 @@ inline_always int advance(struct half *sender, struct half *receiver,
 }
 
 /* Most connections are in their midst, where one look at both halves says so. */
-apart int are_finished(const struct flow *flow)
+out_of_line int are_finished(const struct flow *flow)
 {
     return is_finished(&flow->near) && is_finished(&flow->far);
 }
@@ -340,7 +340,7 @@ inline_always void settle_phase(struct flow *flow, const struct segment *tcp)
 {
     int have_fins = flow->near.has & flow->far.has & HAS_FIN;
 
-    if ((tcp->flags & RST) || (seldom(have_fins) && are_finished(flow)))
+    if ((tcp->flags & RST) || (unlikely(have_fins) && are_finished(flow)))
         flow->phase = CLOSED;
 }
 
@@ -584,7 +584,7 @@ inline_always int observe_known(struct flow *flow, struct rtt *rtt, __u64 now,
 }
 
 /* Takes in a segment; what it meant. Zero if no honest host would send it now: then nothing has changed. */
-whole int observe(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
+verified_once int observe(struct flow *flow, struct rtt *rtt, __u64 now, enum direction direction,
           const struct segment *tcp)
 {
     if (!flow || !rtt || !tcp || !are_flags_honest(tcp))

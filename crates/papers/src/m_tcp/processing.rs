@@ -48,27 +48,27 @@ struct Row {
 }
 
 /// A gateway, one connection, and where its sender is.
-struct Crossing {
+struct TimedConnection {
     gateway: Gateway,
     seq: u32,
     now: Instant,
 }
 
-impl Crossing {
+impl TimedConnection {
     fn new(mechanism: PathMechanismKind) -> Self {
         let mut gateway = Gateway::new(GatewayConfig {
             mechanism,
             ..GatewayConfig::default()
         });
         gateway.add_link(Instant::ZERO, LINK.interface, LinkConfig::default());
-        let mut crossing = Self {
+        let mut connection = Self {
             gateway,
             seq: 1,
             now: Instant::ZERO,
         };
         // Both hosts are heard before anything is timed.
-        let _ = crossing.round(1);
-        crossing
+        let _ = connection.round(1);
+        connection
     }
 
     /// Segments of `size` bytes cross and are acknowledged; how long the segments take.
@@ -139,12 +139,12 @@ impl Trial for ProcessingTrial {
         let rows: Vec<Row> = SIZES
             .into_iter()
             .map(|size| {
-                let mut crossings = WAYS.map(Crossing::new);
+                let mut connections = WAYS.map(TimedConnection::new);
                 let mut times = WAYS.map(|_| Vec::new());
                 // Side by side: what else this machine does slows all of them.
                 for _ in 0..ROUNDS {
-                    for (crossing, times) in crossings.iter_mut().zip(&mut times) {
-                        times.push(crossing.round(size));
+                    for (connection, times) in connections.iter_mut().zip(&mut times) {
+                        times.push(connection.round(size));
                     }
                 }
                 let us = times.map(|times| median_us(times, SEGMENTS));

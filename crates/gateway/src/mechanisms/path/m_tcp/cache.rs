@@ -45,7 +45,7 @@ pub(super) struct Cache {
     waiting: usize,
     charged: u64,
     /// The number behind what has come without a gap, and behind the last; `None` while it is empty.
-    reach: Option<Reach>,
+    progress: Option<Progress>,
     /// The newest timestamp that the mobile may have taken of what is not here, or not any more.
     floor: Option<u32>,
     /// The number behind what has been sent.
@@ -73,7 +73,7 @@ impl Next {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Reach {
+struct Progress {
     received: SeqNumber,
     highest: SeqNumber,
 }
@@ -94,7 +94,7 @@ impl Cache {
 
     /// The number behind the last segment.
     pub(super) fn end(&self) -> Option<SeqNumber> {
-        self.reach.map(|reach| reach.highest)
+        self.progress.map(|progress| progress.highest)
     }
 
     /// Whether the byte at `number` is here.
@@ -113,12 +113,16 @@ impl Cache {
 
     /// The number behind what has come without a gap, where the mobile has everything before `acked`.
     pub(super) fn received(&self, acked: SeqNumber) -> SeqNumber {
-        self.reach.map_or(acked, |reach| reach.received.max(acked))
+        self.progress
+            .map_or(acked, |progress| progress.received.max(acked))
     }
 
     /// Whether everything from `seq` to `end` is here.
     pub(super) fn has_all(&self, seq: SeqNumber, end: SeqNumber) -> bool {
-        if self.reach.is_none_or(|reach| end.after(reach.highest)) {
+        if self
+            .progress
+            .is_none_or(|progress| end.after(progress.highest))
+        {
             return false;
         }
         covered(&self.segments, seq).at_or_after(end)
@@ -164,19 +168,19 @@ impl Cache {
         }
         self.segments.insert(behind.map_or(0, |at| at + 1), kept);
         let acked = cx.flow.near.acked;
-        let mut reach = self.reach.unwrap_or(Reach {
+        let mut progress = self.progress.unwrap_or(Progress {
             received: acked,
             highest: end,
         });
-        reach.highest = reach.highest.max(end);
-        reach.received = reach.received.max(acked);
-        if seq.at_or_before(reach.received) {
-            reach.received = reach.received.max(end);
-            if reach.highest.after(reach.received) {
-                reach.received = covered(&self.segments, reach.received);
+        progress.highest = progress.highest.max(end);
+        progress.received = progress.received.max(acked);
+        if seq.at_or_before(progress.received) {
+            progress.received = progress.received.max(end);
+            if progress.highest.after(progress.received) {
+                progress.received = covered(&self.segments, progress.received);
             }
         }
-        self.reach = Some(reach);
+        self.progress = Some(progress);
         true
     }
 
@@ -196,7 +200,7 @@ impl Cache {
             self.drop_overlapped(acked, budget);
         }
         if self.segments.is_empty() {
-            self.reach = None;
+            self.progress = None;
         }
     }
 
