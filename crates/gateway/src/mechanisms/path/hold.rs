@@ -457,7 +457,7 @@ impl Hold {
         end_doubt(cx, episode, &mut self.kept, self.scope, answer);
         if answer.is_first | answer.fills_hole {
             let gives_way = cx.rules.has(HoldRule::FewBeforeWanted);
-            if gives_way && self.kept.give_way(episode.near_clock(), cx) {
+            if gives_way && self.kept.give_way(episode.sent_before(), cx) {
                 episode.set_aside(cx.now, patience);
             }
         }
@@ -614,7 +614,7 @@ impl Hold {
     fn give_way(&mut self, cx: &Context<'_>) {
         if cx.rules.has(HoldRule::FewBeforeWanted)
             && let Some(episode) = self.stage.episode_mut()
-            && self.kept.give_way(episode.near_clock(), cx)
+            && self.kept.give_way(episode.sent_before(), cx)
         {
             episode.set_aside(cx.now, cx.flow.rtt.patience());
         }

@@ -111,9 +111,9 @@ impl Episode {
         self.target
     }
 
-    /// The newest timestamp that the near host had sent when the link came back.
-    pub(super) const fn near_clock(&self) -> Option<Stamp> {
-        self.near_clock
+    /// The newest timestamp that the near host had sent when the link came back, and where its data ended.
+    pub(super) fn sent_before(&self) -> Option<(Stamp, SeqNumber)> {
+        self.near_clock.zip(self.target)
     }
 
     /// Which copies go out now.

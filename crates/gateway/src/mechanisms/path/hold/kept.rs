@@ -173,10 +173,14 @@ impl Kept {
     /// Sets segments with older timestamps aside, so that few go before the one that the far host lacks next.
     ///
     /// The receiving application waits for that one. Returns whether some were set aside.
-    pub(super) fn give_way(&mut self, near_clock: Option<Stamp>, cx: &Context<'_>) -> bool {
-        match (self, near_clock) {
-            (Self::Window(window), Some(near_clock)) => {
-                window.give_way_to(cx.flow.near.acked, near_clock, cx.retention)
+    pub(super) fn give_way(
+        &mut self,
+        sent_before: Option<(Stamp, SeqNumber)>,
+        cx: &Context<'_>,
+    ) -> bool {
+        match (self, sent_before) {
+            (Self::Window(window), Some(sent_before)) => {
+                window.give_way_to(cx.flow.near.acked, sent_before, cx.retention)
             }
             _ => false,
         }

@@ -498,13 +498,13 @@ impl Window {
 
     /// The segment at `wanted` is the next that the far host lacks. At most a [few](FEW) segments with older timestamps
     /// go before it; the application can read none of them until the hole is filled, and once it is, the far host
-    /// rejects them. Of what the sender had sent by `kept_until` the others are set aside as merely transmitted;
-    /// returns whether there are such. If the segment at `wanted` is not kept, its sender has to repeat it, with a newer
+    /// rejects them. Of what the sender had sent by `clock`, and up to `end`, the others are set aside as merely
+    /// transmitted; returns whether there are such. If the segment at `wanted` is not kept, its sender has to repeat it, with a newer
     /// timestamp than all of these.
     pub(super) fn give_way_to(
         &mut self,
         wanted: SeqNumber,
-        kept_until: Stamp,
+        (clock, end): (Stamp, SeqNumber),
         retention: Retention,
     ) -> bool {
         let is_last = self.segments.len() == 1;
@@ -524,8 +524,9 @@ impl Window {
             let segment = &self.segments[place];
             let own = Stamp::of(segment.freshest());
             let is_older = hole.is_none_or(|hole| own.is_before(hole));
-            let is_kept = !kept_until.is_before(own) && !retention.covers(segment);
-            if !(segment.is_lost() && is_older && is_kept) {
+            // What is sent in the millisecond of the return has that timestamp, too.
+            let is_kept = !clock.is_before(own) && segment.end.at_or_before(end);
+            if !(segment.is_lost() && is_older && is_kept && !retention.covers(segment)) {
                 continue;
             }
             if few == 0 {
