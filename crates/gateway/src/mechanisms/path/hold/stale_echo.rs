@@ -25,8 +25,8 @@ const SHORTEST_OUTAGE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct StaleEcho {
     stale: Stale,
-    /// The newest number that the near host was heard to acknowledge. What the tracker has may be a guess, of a
-    /// connection whose beginning was not all seen.
+    /// The newest number that the near host was heard to acknowledge. What the tracker has is a guess until both hosts
+    /// were seen to fit each other.
     acked: Option<SeqNumber>,
     /// What the far host was told that the near host has.
     told: LatelyTold,
