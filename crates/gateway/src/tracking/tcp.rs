@@ -135,23 +135,22 @@ impl TcpFlow {
         scale.filter(|scale| *scale == 0 || !may_be_unscaled)
     }
 
-    /// What the near host has acknowledged last, as far as it was heard; where the far host's numbers begin, if
-    /// it was not.
+    /// What the near host has acknowledged last; where the far host's numbers begin, if its SYN-ACK was the last word.
+    /// `None` where nobody knows it: the near host has only sent a SYN, or was not heard.
     #[must_use]
-    pub(crate) fn acknowledged_by_near(&self) -> SeqNumber {
+    pub(crate) fn acknowledged_by_near(&self) -> Option<SeqNumber> {
         match self.phase {
             // What both say need not fit yet.
-            Phase::Opening => self.far.allowed.unwrap_or(self.far.acked),
-            Phase::Established | Phase::Closed => self.far.acked,
+            Phase::Opening => self.far.allowed,
+            Phase::Established | Phase::Closed => Some(self.far.acked),
         }
     }
 
-    /// The window that the near host has offered, as it stands in a segment of its own.
+    /// The window that the near host has offered beyond `acked`, as it stands in a segment of its own.
     #[must_use]
-    pub(crate) fn near_window(&self) -> u16 {
-        let from = self.acknowledged_by_near();
-        let end = self.far.allowed.unwrap_or(from);
-        let bytes = end.distance_from(from).max(0).unsigned_abs();
+    pub(crate) fn near_window(&self, acked: SeqNumber) -> u16 {
+        let end = self.far.allowed.unwrap_or(acked);
+        let bytes = end.distance_from(acked).max(0).unsigned_abs();
         let scale = self.near.window_scale.unwrap_or(0);
         u16::try_from(bytes >> scale).unwrap_or(u16::MAX)
     }

@@ -53,21 +53,25 @@ impl NearHostProxy {
         self.stamps
     }
 
-    /// A keep-alive of a connection, in the near host's name; `None` where that host was not heard, as nobody knows its
-    /// numbers then.
+    /// A keep-alive of a connection, in the near host's name. Like all that is said in its name, `None` where nobody
+    /// knows what that host has acknowledged.
     pub(crate) fn keep_alive(self, key: &FlowKey, flow: &TcpFlow) -> Option<Packet> {
-        let is_heard = flow.near.is_seen();
-        is_heard.then(|| self.speak(key, flow, flow.near.acked - 1, self.stamps))
+        self.speak(key, flow, flow.near.acked - 1, self.stamps)
     }
 
     /// A bare acknowledgement, in the near host's name, to a far host that expects `seq` next: the far host
     /// takes the near host's newest timestamp from it (RFC 7323, section 4.3).
-    pub(crate) fn acknowledge(self, key: &FlowKey, flow: &TcpFlow, seq: SeqNumber) -> Packet {
+    pub(crate) fn acknowledge(
+        self,
+        key: &FlowKey,
+        flow: &TcpFlow,
+        seq: SeqNumber,
+    ) -> Option<Packet> {
         self.speak(key, flow, seq, self.stamps)
     }
 
     /// A bare acknowledgement, in the near host's name, that has no timestamps also where its connection has.
-    pub(crate) fn acknowledge_untimed(self, key: &FlowKey, flow: &TcpFlow) -> Packet {
+    pub(crate) fn acknowledge_untimed(self, key: &FlowKey, flow: &TcpFlow) -> Option<Packet> {
         self.speak(key, flow, flow.near.next, None)
     }
 
@@ -77,7 +81,8 @@ impl NearHostProxy {
         flow: &TcpFlow,
         seq: SeqNumber,
         timestamps: Option<Timestamps>,
-    ) -> Packet {
+    ) -> Option<Packet> {
+        let ack = flow.acknowledged_by_near()?;
         let ip = IpHeader {
             source: key.near.ip(),
             destination: key.far.ip(),
@@ -89,15 +94,15 @@ impl NearHostProxy {
             source_port: key.near.port(),
             destination_port: key.far.port(),
             seq,
-            ack: flow.acknowledged_by_near(),
+            ack,
             flags: TcpFlags::ACK,
-            window: self.window.unwrap_or_else(|| flow.near_window()),
+            window: self.window.unwrap_or_else(|| flow.near_window(ack)),
             options: TcpOptions {
                 timestamps,
                 ..TcpOptions::default()
             },
             ..TcpHeader::default()
         };
-        Packet::tcp_segment(ip, header, &[])
+        Some(Packet::tcp_segment(ip, header, &[]))
     }
 }

@@ -90,11 +90,10 @@ impl StaleEcho {
         if wakes && let Some(error) = self.told.next_error(cx, acked) {
             return Some((error, SendReason::Unreachable));
         }
+        let packet = cx.near_host_proxy.acknowledge_untimed(cx.key, cx.flow)?;
         self.is_doubtful = false;
         self.told.begin(0);
         self.told.note(cx.now, acked);
-        let proxy = cx.near_host_proxy;
-        let packet = proxy.acknowledge_untimed(cx.key, cx.flow);
         Some((packet, SendReason::Untimed))
     }
 
