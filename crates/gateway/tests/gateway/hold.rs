@@ -453,7 +453,7 @@ fn an_acknowledgement_that_waits_long_goes_out_and_an_empty_line_has_no_turn() {
         path.use_port(port);
         path.open();
     }
-    path.after_ms(1_000);
+    path.after_ms(2_000);
     path.data(0, MSS);
     path.down();
     for port in 6_000..6_060 {

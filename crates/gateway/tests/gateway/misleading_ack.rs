@@ -23,12 +23,13 @@ fn sent(path: &mut Path) -> Vec<Sent> {
     path.told()
 }
 
-/// It repeats the hole by itself, the sooner the less it hears of what is behind.
+/// It repeats the hole by itself, the sooner the less it hears of what is behind. That its last acknowledgement may be lost,
+/// is another matter.
 #[test]
 fn a_sender_that_timed_out_over_a_hole_is_not_told_what_is_behind_it() {
     let mut path = before_a_hole(2_000);
     path.after_ms(600_000);
-    assert_eq!(sent(&mut path), []);
+    assert_eq!(sent(&mut path), [Sent::Untimed(MSS)]);
 }
 
 /// Its timer has backed off over both outages, and the link was up for too short a time for it.
@@ -38,7 +39,7 @@ fn a_sender_that_was_not_told_is_told_after_another_outage() {
     path.after_ms(500);
     path.down();
     path.after_ms(500);
-    assert_eq!(sent(&mut path), []);
+    assert_eq!(sent(&mut path), [Sent::Untimed(MSS)]);
     path.up();
     assert_eq!(sent(&mut path), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
 }

@@ -41,7 +41,7 @@ fn two_peers() -> Path {
         path.turn_to(last);
         path.open();
     }
-    path.after_ms(1_000);
+    path.after_ms(2_000);
     path
 }
 

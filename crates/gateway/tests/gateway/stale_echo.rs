@@ -69,13 +69,29 @@ fn a_sender_alone_tells_nothing() {
     let mut path = Path::established(PathMechanismKind::Hold);
     path.far_data(0, MSS);
     path.near_ack(MSS);
-    path.after_ms(1_000);
+    path.after_ms(2_000);
     path.down();
     path.data(0, MSS);
     path.after_ms(2_000);
     path.up();
     let sent = path.sent();
     assert!(matches!(sent[..], [Sent::Data(0, MSS, _)]), "{sent:?}");
+}
+
+/// A carrier that is lost may show late.
+#[test]
+fn what_was_told_long_before_the_loss_was_noticed_may_be_lost() {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    far_data(&mut path, 0, BEFORE);
+    near_ack(&mut path, MSS, BEFORE);
+    path.after_ms(900);
+    path.down();
+    path.after_ms(2_000);
+    path.up();
+    assert_eq!(path.told(), [Sent::Untimed(MSS)]);
+    // What its host answers to what the far host repeats says nothing new.
+    far_data(&mut path, 0, AFTER);
+    assert_eq!(near_ack(&mut path, MSS, BEFORE), None);
 }
 
 /// It had received more than it had acknowledged, or receives what overtakes what the far host repeats.

@@ -255,7 +255,7 @@ fn a_near_host_of_which_nothing_is_kept_is_woken() {
         };
         let mut path = Path::with_limits(PathMechanismKind::Hold, limits).over(version);
         path.open();
-        path.after_ms(1_000);
+        path.after_ms(2_000);
         path.data(0, MSS);
         path.down();
         path.after_ms(15_000);

@@ -29,6 +29,7 @@ mod memory;
 mod metrics;
 mod mobile_ip;
 mod nat;
+mod noticed_late;
 mod operating;
 mod packaging;
 mod ports;

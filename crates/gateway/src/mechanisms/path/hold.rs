@@ -149,7 +149,7 @@ impl PathMechanism for Hold {
         let verdict = self.judge(cx, direction, packet, tcp, observation);
         let is_on_link = direction == Direction::ToLink && verdict == Verdict::Pass;
         if is_on_link && cx.link.state == LinkState::Up {
-            self.stale_echo.note_passed(cx.now, tcp);
+            self.stale_echo.note_passed(cx.now, packet);
         }
         if cx.link.state == LinkState::Up {
             let round_trip = cx.flow.rtt.patience();
@@ -224,7 +224,12 @@ impl PathMechanism for Hold {
 
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         let next = self.next()?;
-        if matches!(next, Next::NewestAck | Next::Kept)
+        let tells = match next {
+            Next::NewestAck | Next::Kept => true,
+            Next::Sleeper => self.sleepers.turn_to_far(),
+            Next::Nudge => false,
+        };
+        if tells
             && cx.rules.has(HoldRule::UntimedFirst)
             && let Some((packet, reason)) = self.stale_echo.next(cx)
         {

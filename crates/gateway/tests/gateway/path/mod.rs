@@ -189,7 +189,7 @@ impl Path {
     /// With a connection as of [`Self::established`].
     pub(crate) fn settled(mut self) -> Self {
         self.open();
-        self.after_ms(1_000);
+        self.after_ms(2_000);
         self.clock = 0;
         self
     }

@@ -1,4 +1,4 @@
-//! What the near host has acknowledged within a round trip before an outage: where a sender beyond the link may stand that
+//! What the near host has acknowledged last before an outage, in one round trip: where a sender beyond the link may stand that
 //! asks or answers little at a time.
 //!
 //! The last acknowledgements before an outage may be lost. The sender then repeats what the oldest of these acknowledges, and an
@@ -18,6 +18,8 @@ use arrayvec::ArrayVec;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber};
 
+/// A link may have been gone for so long when somebody notices: Linux tells of carriers once a second.
+const NOTICED_LATE: Duration = Duration::from_secs(1);
 /// Who is acknowledged more often in a round trip has much under way.
 const MOST: usize = 12;
 /// What fits into one segment over every link of IPv6.
@@ -36,13 +38,23 @@ pub(super) struct LatelyTold {
 }
 
 impl LatelyTold {
-    /// This was acknowledged, and goes onto the link.
-    pub(super) fn note(&mut self, now: Instant, ack: SeqNumber) {
+    /// This was acknowledged, and goes onto the link. The first number that is heard `with_data` may be an old one: who
+    /// sends, and receives nothing, says it for as long as the connection lasts.
+    pub(super) fn note(&mut self, now: Instant, ack: SeqNumber, with_data: bool) {
         if self.newest().is_none_or(|told| told.before(ack)) {
             if self.told.is_full() {
                 self.told.remove(0);
             }
-            self.told.push((ack, now));
+            let may_be_old = self.told.is_empty() && with_data;
+            let at = if may_be_old { Instant::ZERO } else { now };
+            self.told.push((ack, at));
+        }
+    }
+
+    /// The newest number is told again, as its first telling may be lost.
+    pub(super) fn tell_again(&mut self, now: Instant) {
+        if let Some((_, at)) = self.told.last_mut() {
+            *at = now;
         }
     }
 
@@ -50,15 +62,21 @@ impl LatelyTold {
         self.told.last().map(|(number, _)| *number)
     }
 
-    /// The link has gone away at `since`. Returns whether the newest number may be lost: it was told within a round
-    /// trip before.
+    /// The link has gone away, which was noticed at `since`. Returns whether the newest number may be lost. As nothing
+    /// is acknowledged any more once nothing comes, all that may be lost was told within a round trip before that one.
     pub(super) fn suspend(&mut self, since: Instant, round_trip: Duration) -> bool {
-        let is_early = |(_, at): &(SeqNumber, Instant)| since.since(*at) >= round_trip;
-        let early = self.told.partition_point(is_early);
-        let late = self.told.len() - early;
+        let Some((_, last)) = self.told.last().copied() else {
+            return false;
+        };
+        let is_doubtful = since.since(last) < round_trip + NOTICED_LATE;
+        let is_early = |(_, at): &(SeqNumber, Instant)| last.since(*at) >= round_trip;
+        let late = match is_doubtful {
+            true => self.told.len() - self.told.partition_point(is_early),
+            false => 0,
+        };
         let kept = if late > MOST { 0 } else { late + 1 };
         self.told.drain(..self.told.len().saturating_sub(kept));
-        late > 0
+        is_doubtful
     }
 
     /// The link is back, and a sender may have doubled its timeout `back_offs` times.

@@ -9,7 +9,7 @@
 pub enum HoldRule {
     /// The newest acknowledgement that the link dropped goes out, before all data.
     NewestAck,
-    /// What the near host has is told without timestamps first, where it echoes one from before the outage.
+    /// What the near host has, and the far host may not know, is told without timestamps first, before that host is asked or woken.
     UntimedFirst,
     /// Before that, a far host that was told little at a time is sent ICMP errors about each number that it may stand at.
     WakeThinSender,

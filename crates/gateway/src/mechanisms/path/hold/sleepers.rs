@@ -242,6 +242,12 @@ impl Sleepers {
         }
     }
 
+    /// Whether the far host is asked or woken next.
+    pub(super) fn turn_to_far(&self) -> bool {
+        let is_next = |wake: &Wake| wake.far.is_due() && !wake.near.is_due();
+        self.wake.as_deref().is_some_and(is_next)
+    }
+
     pub(super) fn poll_transmit(&mut self, cx: &Context<'_>) -> Option<Outgoing> {
         let wake = self.wake.as_mut()?;
         let patience = cx.flow.rtt.patience();

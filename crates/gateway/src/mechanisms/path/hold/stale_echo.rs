@@ -56,13 +56,14 @@ impl StaleEcho {
     }
 
     /// This of the near host's goes onto the link, which is up.
-    pub(super) fn note_passed(&mut self, now: Instant, tcp: &TcpHeader) {
-        if tcp.has(TcpFlags::ACK) {
-            self.told.note(now, tcp.ack);
+    pub(super) fn note_passed(&mut self, now: Instant, packet: &Packet) {
+        let acknowledges = |tcp: &&TcpHeader| tcp.has(TcpFlags::ACK);
+        if let Some(tcp) = packet.tcp().filter(acknowledges) {
+            self.told.note(now, tcp.ack, packet.sequence_len() > 0);
         }
     }
 
-    /// The link has gone away at `since`. What was told within a round trip before may be lost.
+    /// The link has gone away, which was noticed at `since`. What was told shortly before may be lost.
     pub(super) fn suspend(&mut self, since: Instant, round_trip: Duration) {
         self.is_doubtful |= self.told.suspend(since, round_trip);
     }
@@ -93,15 +94,18 @@ impl StaleEcho {
         let packet = cx.near_host_proxy.acknowledge_untimed(cx.key, cx.flow)?;
         self.is_doubtful = false;
         self.told.begin(0);
-        self.told.note(cx.now, acked);
+        self.told.note(cx.now, acked, false);
+        self.told.tell_again(cx.now);
         Some((packet, SendReason::Untimed))
     }
 
-    /// What the near host has acknowledged that the far host may not know, as long as its echo is stale.
+    /// What the near host has acknowledged that the far host may not know, as long as its echo is stale. Where no
+    /// timestamps are used, only what was told last may be lost.
     pub(super) fn untold(&mut self, cx: &Context<'_>) -> Option<SeqNumber> {
         let echo = cx.near_host_proxy.stamps().map(|stamps| stamps.echo);
         let is_stale = match (&self.stale, echo) {
-            (Stale::None, _) | (_, None) => false,
+            (Stale::None, _) => false,
+            (Stale::All | Stale::Before(_), None) => self.is_doubtful,
             (Stale::All, Some(_)) => true,
             (Stale::Before(first), Some(echo)) => Timestamps::is_older(echo, *first),
         };
@@ -109,7 +113,8 @@ impl StaleEcho {
             self.stale = Stale::None;
             return None;
         }
-        let acked = self.acked.filter(|acked| *acked == cx.flow.far.acked)?;
+        let known = cx.flow.acknowledged_by_near()?;
+        let acked = self.acked.filter(|acked| *acked == known)?;
         let told = self.told.newest().filter(|_| !self.is_doubtful);
         let is_untold = told.is_none_or(|told| told.before(acked));
         is_untold.then_some(acked)
@@ -119,24 +124,30 @@ impl StaleEcho {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::Ipv4Addr;
+    use outlast_wire::IpHeader;
 
     /// Modulo 2^32 that would be newer than half of all numbers.
     #[test]
     fn the_acknowledgement_field_of_a_syn_says_nothing() {
-        let segment = |flags, ack| TcpHeader {
-            flags,
-            ack: SeqNumber(ack),
-            ..TcpHeader::default()
+        let segment = |flags, ack| {
+            let header = TcpHeader {
+                flags,
+                ack: SeqNumber(ack),
+                ..TcpHeader::default()
+            };
+            let host = Ipv4Addr::LOCALHOST.into();
+            Packet::tcp_segment(IpHeader::new(host, host), header, &[])
         };
         let mut echo = StaleEcho::default();
-        let syn = segment(TcpFlags::SYN, 0);
-        echo.hear_near(&syn);
-        echo.note_passed(Instant::ZERO, &syn);
-        assert_eq!((echo.acked, echo.told.newest()), (None, None));
-        let ack = segment(TcpFlags::ACK, 1 << 31);
-        echo.hear_near(&ack);
-        echo.note_passed(Instant::ZERO, &ack);
-        let expected = Some(SeqNumber(1 << 31));
-        assert_eq!((echo.acked, echo.told.newest()), (expected, expected));
+        for (flags, ack, expected) in [
+            (TcpFlags::SYN, 0, None),
+            (TcpFlags::ACK, 1 << 31, Some(SeqNumber(1 << 31))),
+        ] {
+            let packet = segment(flags, ack);
+            echo.hear_near(packet.tcp().expect("TCP"));
+            echo.note_passed(Instant::ZERO, &packet);
+            assert_eq!((echo.acked, echo.told.newest()), (expected, expected));
+        }
     }
 }
