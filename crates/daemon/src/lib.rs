@@ -256,10 +256,12 @@ impl Daemon {
     ///    clients and of the service manager; signals; neighbour gateways; clients.
     /// 4. If the guardian let packets pass without the gateway, because this process stood still, the gateway learns what
     ///    it missed, and the clock is read once more.
-    /// 5. What is due is done: the gateway's deadlines, those of agents and orphans, and questions for peers.
+    /// 5. What is due is done: the gateway's deadlines, those of agents and orphans, and questions for peers, before which
+    ///    network changes are heard.
     /// 6. On the eBPF path, links on which one-sided connections wait for an answer are diverted to user space, and links
-    ///    for which nothing is left to do, a second later, are left to the kernel: all that waits in the queue is judged, the
-    ///    rules change, and what came meanwhile is judged, too.
+    ///    for which nothing is left to do are left to the kernel at the next look, 50 ms after a change, later every two seconds:
+    ///    all that waits in the queue is judged, the rules change, and what came meanwhile is judged, too. A second after
+    ///    the last link the rules go, and the gateway forgets all.
     /// 7. The timer is set to the next deadline of all.
     ///
     /// A signal to end is obeyed at once: the rest of its wake-up is not done.

@@ -161,7 +161,7 @@ impl Connection {
         }
     }
 
-    /// The same, without the segment; where that says nothing, numbers that nobody checks.
+    /// The numbers alone, without a segment; where it says nothing, numbers that nobody checks.
     pub(crate) fn numbers(&self, what: u8, odd: u8) -> FrozenNumbers {
         let made_up = FrozenNumbers {
             flow: self.key(),

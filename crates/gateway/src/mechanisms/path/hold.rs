@@ -73,6 +73,7 @@ use episode::{Episode, Kick};
 use gathered::Gathered;
 use kept::Kept;
 pub(super) use kept::Scope;
+use lately_told::Doubt;
 use newest_ack::NewestAck;
 use nudge::Nudge;
 use outlast_base::time::Instant;
@@ -224,14 +225,14 @@ impl PathMechanism for Hold {
 
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         let next = self.next()?;
-        let tells = match next {
-            Next::NewestAck | Next::Kept => true,
-            Next::Sleeper => self.sleepers.turn_to_far(),
-            Next::Nudge => false,
+        let told_from = match next {
+            Next::NewestAck | Next::Kept => Some(Doubt::Large),
+            Next::Sleeper if self.sleepers.turn_to_far() => Some(Doubt::Small),
+            Next::Sleeper | Next::Nudge => None,
         };
-        if tells
+        if let Some(least) = told_from
             && cx.rules.has(HoldRule::UntimedFirst)
-            && let Some((packet, reason)) = self.stale_echo.next(cx)
+            && let Some((packet, reason)) = self.stale_echo.next(cx, least)
         {
             return Some(Outgoing {
                 direction: Direction::ToLink,
@@ -534,7 +535,7 @@ impl Hold {
         self.newest_ack.passed_at = cx.now;
         let may_follow = is_kept && cx.rules.has(HoldRule::UntimedFirst);
         match cx.link.state {
-            LinkState::Up if may_follow && self.stale_echo.untold(cx).is_some() => {
+            LinkState::Up if may_follow && self.stale_echo.untold(cx, Doubt::Large).is_some() => {
                 self.newest_ack.copies_left = 0;
                 self.newest_ack.follows = true;
                 Verdict::Taken(TakeReason::StaleEcho)
@@ -577,7 +578,7 @@ impl Hold {
                 self.stand_in.yield_to_sender();
             }
         }
-        match self.kept.keep(cx, packet, fate) {
+        match self.kept.keep(cx, packet, (verdict == Verdict::Pass, fate)) {
             Ok(()) => {
                 if verdict == Verdict::Taken(TakeReason::BehindKept) {
                     self.give_way(cx);

@@ -252,11 +252,11 @@ impl Kept {
         &mut self,
         cx: &mut Context<'_>,
         packet: &Packet,
-        fate: Fate,
+        (passes, fate): (bool, Fate),
     ) -> Result<(), Full> {
         match self {
             Self::Window(window) => {
-                if window.keep(packet, fate, cx).is_ok() {
+                if window.keep(packet, (passes, fate), cx).is_ok() {
                     return Ok(());
                 }
                 // What nobody else has is not given up for what its sender still has.

@@ -1,4 +1,4 @@
-//! What the near host has acknowledged last before an outage, in one round trip: where a sender beyond the link may stand that
+//! What the near host has acknowledged within a round trip before an outage: where a sender beyond the link may stand that
 //! asks or answers little at a time.
 //!
 //! The last acknowledgements before an outage may be lost. The sender then repeats what the oldest of these acknowledges, and an
@@ -37,6 +37,18 @@ pub(super) struct LatelyTold {
     sent: usize,
 }
 
+/// Whether the newest number may be lost.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Doubt {
+    /// It is not.
+    #[default]
+    None,
+    /// If the link had gone before somebody noticed.
+    Small,
+    /// It was told within a round trip before.
+    Large,
+}
+
 impl LatelyTold {
     /// This was acknowledged, and goes onto the link. The first number that is heard `with_data` may be an old one: who
     /// sends, and receives nothing, says it for as long as the connection lasts.
@@ -62,21 +74,20 @@ impl LatelyTold {
         self.told.last().map(|(number, _)| *number)
     }
 
-    /// The link has gone away, which was noticed at `since`. Returns whether the newest number may be lost. As nothing
-    /// is acknowledged any more once nothing comes, all that may be lost was told within a round trip before that one.
-    pub(super) fn suspend(&mut self, since: Instant, round_trip: Duration) -> bool {
-        let Some((_, last)) = self.told.last().copied() else {
-            return false;
-        };
-        let is_doubtful = since.since(last) < round_trip + NOTICED_LATE;
-        let is_early = |(_, at): &(SeqNumber, Instant)| last.since(*at) >= round_trip;
-        let late = match is_doubtful {
-            true => self.told.len() - self.told.partition_point(is_early),
-            false => 0,
-        };
+    /// The link has gone away, which was noticed at `since`. Returns whether the newest number may be lost. Errors are about
+    /// those that were told within a round trip before.
+    pub(super) fn suspend(&mut self, since: Instant, round_trip: Duration) -> Doubt {
+        let is_early = |(_, at): &(SeqNumber, Instant)| since.since(*at) >= round_trip;
+        let early = self.told.partition_point(is_early);
+        let late = self.told.len() - early;
         let kept = if late > MOST { 0 } else { late + 1 };
         self.told.drain(..self.told.len().saturating_sub(kept));
-        is_doubtful
+        let newest = self.told.last().map(|(_, at)| since.since(*at));
+        match newest {
+            _ if late > 0 => Doubt::Large,
+            Some(before) if before < round_trip + NOTICED_LATE => Doubt::Small,
+            _ => Doubt::None,
+        }
     }
 
     /// The link is back, and a sender may have doubled its timeout `back_offs` times.

@@ -3,9 +3,9 @@
 //! | stage | what crosses towards the link | it ends with |
 //! |---|---|---|
 //! | `Passing` | passes, and a copy is kept | the link's going; new data that waits for the first answers; a hole that `hold` fills for the sender; a late drop |
-//! | `InLine` | waits its turn where anything waits before it, or is a repetition that is not needed | the acknowledgement of all that is kept; a late drop; the link's going; the connection's end |
+//! | `InLine` | waits its turn where anything waits before it, or if it is new and the first answers have not come; a repetition of what was just re-sent is kept and not forwarded | a packet of the far host, once all that it would accept is acknowledged; a late drop; the link's going; the connection's end |
 //! | `Down` | is taken and kept; passes if it is acknowledged already, or a cap is reached | the link's return |
-//! | `Recovering` | waits its turn where anything waits before it, or is a repetition that is not needed | the acknowledgement of all that was kept at the return, once what came to wait meanwhile has gone out; where no data is kept, the last kick in vain; the link's going; the connection's end |
+//! | `Recovering` | waits its turn as above, and behind a gap; a repetition of what was just re-sent is kept and not forwarded; one may be dropped as a signal | the acknowledgement of all that was kept at the return, once what came to wait meanwhile has gone out; where no data is kept, the last kick in vain, or the next one if the far host has moved or the connection is closed; the link's going; the connection's end |
 //!
 //! A late drop is one of which the link tells only after its return. `docs/hold.md` has the drawing.
 
@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 /// Where one connection stands.
 #[derive(Debug, Default)]
 pub(super) enum Stage {
-    /// The link is up, and nothing waits.
+    /// The link is up, and no data waits for its turn.
     #[default]
     Passing,
     /// The link is up, and segments wait for their turn outside of an episode, or did: new data, or what is sent for a

@@ -11,7 +11,7 @@
 //! Others drop it, as RFC 7323, section 3.2, asks. So the acknowledgement itself follows, which then says nothing new to Linux.
 
 use super::super::{Context, SendReason};
-use super::lately_told::LatelyTold;
+use super::lately_told::{Doubt, LatelyTold};
 use super::rules::HoldRule;
 use super::sleepers::back_offs;
 use outlast_base::time::{Duration, Instant};
@@ -30,8 +30,8 @@ pub(super) struct StaleEcho {
     acked: Option<SeqNumber>,
     /// What the far host was told that the near host has.
     told: LatelyTold,
-    /// The newest of that may be lost.
-    is_doubtful: bool,
+    /// Whether the newest of that may be lost.
+    doubt: Doubt,
 }
 
 /// Which echoes are stale.
@@ -65,7 +65,7 @@ impl StaleEcho {
 
     /// The link has gone away, which was noticed at `since`. What was told shortly before may be lost.
     pub(super) fn suspend(&mut self, since: Instant, round_trip: Duration) {
-        self.is_doubtful |= self.told.suspend(since, round_trip);
+        self.doubt = self.doubt.max(self.told.suspend(since, round_trip));
     }
 
     /// The link is back, after so long.
@@ -84,38 +84,41 @@ impl StaleEcho {
     }
 
     /// What goes before what else goes to the far host: errors about what it may still repeat, then what tells it all
-    /// that the near host has acknowledged.
-    pub(super) fn next(&mut self, cx: &Context<'_>) -> Option<(Packet, SendReason)> {
-        let acked = self.untold(cx)?;
+    /// that the near host has acknowledged, and the far host may not know by so much doubt at `least`.
+    pub(super) fn next(&mut self, cx: &Context<'_>, least: Doubt) -> Option<(Packet, SendReason)> {
+        let acked = self.untold(cx, least)?;
         let wakes = cx.rules.has(HoldRule::WakeThinSender);
         if wakes && let Some(error) = self.told.next_error(cx, acked) {
             return Some((error, SendReason::Unreachable));
         }
         let packet = cx.near_host_proxy.acknowledge_untimed(cx.key, cx.flow)?;
-        self.is_doubtful = false;
+        self.doubt = Doubt::None;
         self.told.begin(0);
         self.told.note(cx.now, acked, false);
         self.told.tell_again(cx.now);
         Some((packet, SendReason::Untimed))
     }
 
-    /// What the near host has acknowledged that the far host may not know, as long as its echo is stale. Where no
-    /// timestamps are used, only what was told last may be lost.
-    pub(super) fn untold(&mut self, cx: &Context<'_>) -> Option<SeqNumber> {
+    /// What the near host has acknowledged that the far host may not know, by so much doubt at `least`, as long as its echo is
+    /// stale. Where no timestamps are used, only what was told last may be lost.
+    pub(super) fn untold(&mut self, cx: &Context<'_>, least: Doubt) -> Option<SeqNumber> {
+        let is_doubtful = self.doubt >= least;
         let echo = cx.near_host_proxy.stamps().map(|stamps| stamps.echo);
         let is_stale = match (&self.stale, echo) {
             (Stale::None, _) => false,
-            (Stale::All | Stale::Before(_), None) => self.is_doubtful,
+            (Stale::All | Stale::Before(_), None) => is_doubtful,
             (Stale::All, Some(_)) => true,
             (Stale::Before(first), Some(echo)) => Timestamps::is_older(echo, *first),
         };
         if !is_stale {
-            self.stale = Stale::None;
+            if echo.is_some() {
+                self.stale = Stale::None;
+            }
             return None;
         }
         let known = cx.flow.acknowledged_by_near()?;
         let acked = self.acked.filter(|acked| *acked == known)?;
-        let told = self.told.newest().filter(|_| !self.is_doubtful);
+        let told = self.told.newest().filter(|_| !is_doubtful);
         let is_untold = told.is_none_or(|told| told.before(acked));
         is_untold.then_some(acked)
     }

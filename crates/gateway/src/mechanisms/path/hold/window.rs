@@ -135,7 +135,7 @@ impl Window {
     pub(super) fn keep(
         &mut self,
         packet: &Packet,
-        fate: Fate,
+        (passes, fate): (bool, Fate),
         cx: &mut Context<'_>,
     ) -> Result<(), Full> {
         let Some((seq, end)) = range(packet) else {
@@ -146,7 +146,7 @@ impl Window {
         if self.charged + charge > cx.limits.held_per_flow.0 || !cx.budget.take(charge) {
             return self.repeat_in_place(seq, end, packet, fate);
         }
-        let transmission = self.number(fate);
+        let transmission = self.number(passes);
         self.charged += charge;
         self.longest = self.longest.max(packet.sequence_len());
         match self.place(seq) {
@@ -196,9 +196,9 @@ impl Window {
         self.seen_until = Some(seen.max(end));
     }
 
-    /// The number of a transmission that passes; `None` if the segment does not go out now.
-    fn number(&mut self, fate: Fate) -> Option<u64> {
-        (fate == Fate::Transmitted).then(|| self.order.next_transmission())
+    /// The number of a segment's transmission, if it passes.
+    fn number(&mut self, passes: bool) -> Option<u64> {
+        passes.then(|| self.order.next_transmission())
     }
 
     /// A segment that begins where the one at `place` does; it is charged for already.
