@@ -147,7 +147,7 @@ impl Figure for Undisturbed {
             ]);
         }
         table.note(format!(
-            "10 Mbit/s, a window of 16 KiB, {} transfers for each cell; the paper has 50. Each packet waits 81 µs in the \
+            "10 Mbit/s, a window of 16 KiB, {} transfers for each cell; the paper does not say how many it has. Each packet waits 81 µs in the \
              supervisor host, as in the paper: over 5 hops that is most of the difference, which is therefore not judged.",
             extent.choose(10, 50)
         ));

@@ -178,6 +178,15 @@ fn shown(published: Published) -> f64 {
     }
 }
 
+/// A published time as the text has it.
+fn stated(published: Published) -> Cell {
+    match published {
+        Published::Between(low, high) => Cell::from(format!("{low} to {high} s")),
+        Published::AtLeast(least) => Cell::from(format!("over {least} s")),
+        _ => Cell::from(shown(published)),
+    }
+}
+
 impl Figure13 {
     fn nets(&self, runs: &Runs, variant: Variant, pair: Pair) -> impl Iterator<Item = Option<f64>> {
         let readdressing = self.readdressing;
@@ -208,10 +217,9 @@ impl Figure13 {
             let gain = gain.filter(|_| tcp.is_some_and(f64::is_finite));
             table.push([
                 Cell::from(label(pair)),
-                pair.tcp
-                    .map_or(Cell::from("aborted"), |tcp| Cell::from(shown(tcp))),
+                pair.tcp.map_or(Cell::from("aborted"), stated),
                 show(tcp),
-                Cell::from(shown(pair.trigger)),
+                stated(pair.trigger),
                 show(trigger),
                 Cell::from(gain),
             ]);
