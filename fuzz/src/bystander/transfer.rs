@@ -32,7 +32,10 @@ pub(crate) struct Transfer {
     is_up: bool,
     on_link: VecDeque<(Instant, Direction, Packet)>,
     next_portion: Option<Instant>,
+    /// What each host's application is still to write, beyond the portions so far.
     unwritten: [u64; 2],
+    /// What of its portions its host has had no room for yet.
+    waiting: [u64; 2],
     /// By the near and by the far host.
     pub(crate) deliveries: [Deliveries; 2],
     pub(crate) is_failed: bool,
@@ -57,6 +60,7 @@ impl Transfer {
             on_link: VecDeque::new(),
             next_portion: Some(Instant::ZERO),
             unwritten: [BYTES; 2],
+            waiting: [0; 2],
             deliveries: Default::default(),
             is_failed: false,
         }
@@ -147,10 +151,12 @@ impl Transfer {
         }
     }
 
+    /// The next portion of each application.
     fn write(&mut self) {
-        let hosts = [&mut self.near, &mut self.far];
-        for (host, unwritten) in hosts.into_iter().zip(&mut self.unwritten) {
-            *unwritten -= host.send(self.now, PORTION.min(*unwritten));
+        for (unwritten, waiting) in self.unwritten.iter_mut().zip(&mut self.waiting) {
+            let portion = PORTION.min(*unwritten);
+            *unwritten -= portion;
+            *waiting += portion;
         }
         let is_over = self.unwritten == [0; 2];
         self.next_portion = (!is_over).then_some(self.now + BETWEEN_PORTIONS);
@@ -171,6 +177,13 @@ impl Transfer {
     fn drain(&mut self) {
         loop {
             let mut is_quiet = true;
+            let hosts = [&mut self.near, &mut self.far];
+            for (host, waiting) in hosts.into_iter().zip(&mut self.waiting) {
+                if *waiting > 0 {
+                    // The rest is written once there is room, as an application does that waits for it.
+                    *waiting -= host.send(self.now, *waiting);
+                }
+            }
             while let Some(packet) = self.near.poll_transmit(self.now) {
                 is_quiet = false;
                 let verdict = match self.is_seen {
