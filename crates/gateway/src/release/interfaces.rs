@@ -368,8 +368,9 @@ impl Releases {
                 // The far host gets the timestamp of what the near host repeats.
                 let near_host = &mut connection.silence.near_host;
                 near_host.hear(tcp);
-                let packet = near_host.acknowledge(&key, &connection.tracked, expected)?;
-                self.transmit_to_link((now, link), packet, SendReason::NewestAck, outbox);
+                if let Some(packet) = near_host.acknowledge(&key, &connection.tracked, expected) {
+                    self.transmit_to_link((now, link), packet, SendReason::NewestAck, outbox);
+                }
                 Some(Verdict::Taken(TakeReason::BehindKept))
             }
         }

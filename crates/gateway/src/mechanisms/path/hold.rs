@@ -150,7 +150,7 @@ impl PathMechanism for Hold {
         let verdict = self.judge(cx, direction, packet, tcp, observation);
         let is_on_link = direction == Direction::ToLink && verdict == Verdict::Pass;
         if is_on_link && cx.link.state == LinkState::Up {
-            self.stale_echo.note_passed(cx.now, packet);
+            self.stale_echo.note_passed(cx.now, tcp);
         }
         if cx.link.state == LinkState::Up {
             let round_trip = cx.flow.rtt.patience();
@@ -225,12 +225,12 @@ impl PathMechanism for Hold {
 
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         let next = self.next()?;
-        let told_from = match next {
+        let least = match next {
             Next::NewestAck | Next::Kept => Some(Doubt::Large),
-            Next::Sleeper if self.sleepers.turn_to_far() => Some(Doubt::Small),
+            Next::Sleeper if self.sleepers.is_far_next() => Some(Doubt::Small),
             Next::Sleeper | Next::Nudge => None,
         };
-        if let Some(least) = told_from
+        if let Some(least) = least
             && cx.rules.has(HoldRule::UntimedFirst)
             && let Some((packet, reason)) = self.stale_echo.next(cx, least)
         {

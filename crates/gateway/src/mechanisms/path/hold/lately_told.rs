@@ -50,16 +50,13 @@ pub(super) enum Doubt {
 }
 
 impl LatelyTold {
-    /// This was acknowledged, and goes onto the link. The first number that is heard `with_data` may be an old one: who
-    /// sends, and receives nothing, says it for as long as the connection lasts.
-    pub(super) fn note(&mut self, now: Instant, ack: SeqNumber, with_data: bool) {
+    /// This was acknowledged, and goes onto the link.
+    pub(super) fn note(&mut self, now: Instant, ack: SeqNumber) {
         if self.newest().is_none_or(|told| told.before(ack)) {
             if self.told.is_full() {
                 self.told.remove(0);
             }
-            let may_be_old = self.told.is_empty() && with_data;
-            let at = if may_be_old { Instant::ZERO } else { now };
-            self.told.push((ack, at));
+            self.told.push((ack, now));
         }
     }
 

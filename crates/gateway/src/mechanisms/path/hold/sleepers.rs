@@ -243,7 +243,7 @@ impl Sleepers {
     }
 
     /// Whether the far host is asked or woken next.
-    pub(super) fn turn_to_far(&self) -> bool {
+    pub(super) fn is_far_next(&self) -> bool {
         let is_next = |wake: &Wake| wake.far.is_due() && !wake.near.is_due();
         self.wake.as_deref().is_some_and(is_next)
     }
