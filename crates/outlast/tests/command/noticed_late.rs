@@ -2,13 +2,13 @@
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
 
-use crate::path::{Daemon, Over, at_once, skip, wait};
-use crate::support::{Place, again};
+use crate::path::told::ToldSite;
+use crate::path::{Over, at_once, wait};
+use crate::support::again;
 use outlast_base::time::{Duration, Instant};
-use outlast_base::units::BitRate;
 use outlast_linux::{clock, sysctl};
 use outlast_scenario::IpVersion;
-use outlast_testbed::site::{Cut, Neighbours, Place as Host, Site, SiteConfig};
+use outlast_testbed::site::{Place as Host, Site};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver};
@@ -26,45 +26,23 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 /// From the link's return until the fixed host reads something new of an upload, with a daemon on the gateway over that data
 /// path or without.
 fn goes_on_after(over: Option<Over>) -> Option<Duration> {
-    let config = SiteConfig {
-        rate: BitRate::from_bits_per_second(10_000_000).expect("not zero"),
-        delay: Duration::from_millis(20),
-        queue: 100,
-        congestion: "cubic",
-        sack: true,
-        neighbours: Neighbours::AsUsual,
-    };
-    let place = Place::new();
-    let site = Site::new(&config).inspect_err(|error| skip(error)).ok()?;
+    let link = ToldSite::new(over)?;
     let without_timestamps = || sysctl::write("net.ipv4.tcp_timestamps", "0");
-    site.mobile
+    link.site
+        .mobile
         .run(without_timestamps)
         .expect("enter")
         .expect("it is the namespace's own");
-    let daemon = match over {
-        Some(over) => Some(Daemon::start_over(over, &place, &site.gateway, "hold")?),
-        None => None,
-    };
-    let tell = |state| {
-        if let Some(daemon) = &daemon {
-            let said = daemon.ask(&place, &["notify", state]);
-            assert_eq!(said.code, Some(0), "{said:?}");
-        }
-    };
-    let (upload, read) = upload(&site);
+    let (upload, read) = upload(&link.site);
     wait(BEFORE);
-    // The mobile host does not see it: who has no carrier tries again twice a second.
-    site.cut(Cut::BlackHole).expect("the link lives");
+    link.cut();
     wait(LATE);
-    tell("down");
+    link.tell_down();
     wait(REST);
-    let back = site.mend().expect("the link lives");
-    tell("up");
+    let back = link.mend();
     let first = read.iter().find(|at| *at >= back).expect("it goes on");
     upload.shutdown(Shutdown::Both).expect("it is open");
-    if let Some(daemon) = daemon {
-        daemon.stop();
-    }
+    link.stop();
     Some(first.since(back))
 }
 

@@ -2,13 +2,13 @@
 //!
 //! Where this machine lacks what that needs, a test says so and ends.
 
-use crate::path::{Daemon, Over, at_once, skip, wait};
-use crate::support::{Place, again};
+use crate::path::told::ToldSite;
+use crate::path::{Over, at_once, wait};
+use crate::support::again;
 use outlast_base::time::Duration;
-use outlast_base::units::BitRate;
 use outlast_linux::clock;
 use outlast_scenario::IpVersion;
-use outlast_testbed::site::{Cut, Neighbours, Place as Host, Site, SiteConfig};
+use outlast_testbed::site::{Place as Host, Site};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
@@ -26,27 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// From the link's return until the mobile host has all answers, with a daemon on the gateway over that data path or without.
 fn all_answered_after(over: Option<Over>) -> Option<Duration> {
-    let config = SiteConfig {
-        rate: BitRate::from_bits_per_second(10_000_000).expect("not zero"),
-        delay: Duration::from_millis(20),
-        queue: 100,
-        congestion: "cubic",
-        sack: true,
-        neighbours: Neighbours::AsUsual,
-    };
-    let place = Place::new();
-    let site = Site::new(&config).inspect_err(|error| skip(error)).ok()?;
-    let daemon = match over {
-        Some(over) => Some(Daemon::start_over(over, &place, &site.gateway, "hold")?),
-        None => None,
-    };
-    let [mut keys, mut screen] = typewriter(&site);
-    let tell = |state| {
-        if let Some(daemon) = &daemon {
-            let said = daemon.ask(&place, &["notify", state]);
-            assert_eq!(said.code, Some(0), "{said:?}");
-        }
-    };
+    let link = ToldSite::new(over)?;
+    let [mut keys, mut screen] = typewriter(&link.site);
     let press = |keys: &mut TcpStream, many: usize| {
         for _ in 0..many {
             keys.write_all(&[1; 10]).expect("it is open");
@@ -59,18 +40,14 @@ fn all_answered_after(over: Option<Over>) -> Option<Duration> {
         clock::now()
     });
     press(&mut keys, KEYS_BEFORE);
-    // The mobile host does not see it: who has no carrier tries again twice a second.
-    site.cut(Cut::BlackHole).expect("the link lives");
-    tell("down");
+    link.cut();
+    link.tell_down();
     press(&mut keys, KEYS_AWAY);
     wait(REST);
-    let back = site.mend().expect("the link lives");
-    tell("up");
+    let back = link.mend();
     let answered = answered.join().expect("no panic").since(back);
     drop(keys);
-    if let Some(daemon) = daemon {
-        daemon.stop();
-    }
+    link.stop();
     Some(answered)
 }
 

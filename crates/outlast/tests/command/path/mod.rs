@@ -5,6 +5,7 @@ pub(crate) mod at_once;
 pub(crate) mod copier;
 mod daemon;
 pub(crate) mod metrics;
+pub(crate) mod told;
 mod transfer;
 mod trouble;
 pub(crate) mod tunnel;
