@@ -41,7 +41,7 @@ fn a_sender_that_was_not_told_is_told_after_another_outage() {
     path.after_ms(500);
     assert_eq!(sent(&mut path), [Sent::Untimed(MSS)]);
     path.up();
-    assert_eq!(sent(&mut path), [Sent::Ack(MSS), Sent::Untimed(MSS)]);
+    assert_eq!(sent(&mut path), [Sent::Untimed(MSS), Sent::Ack(MSS)]);
 }
 
 #[test]

@@ -226,7 +226,8 @@ impl PathMechanism for Hold {
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         let next = self.next()?;
         let least = match next {
-            Next::NewestAck | Next::Kept => Some(Doubt::Large),
+            Next::Kept => Some(Doubt::Large),
+            Next::NewestAck => Some(Doubt::Small),
             Next::Sleeper if self.sleepers.is_far_next() => Some(Doubt::Small),
             Next::Sleeper | Next::Nudge => None,
         };
