@@ -43,9 +43,9 @@ pub(super) enum Doubt {
     /// It is not.
     #[default]
     None,
-    /// If the link had gone before somebody noticed.
+    /// It is if the link went long before somebody noticed.
     Small,
-    /// It was told within a round trip before.
+    /// It may be: it was told within a round trip before.
     Large,
 }
 

@@ -82,8 +82,8 @@ impl StaleEcho {
         }
     }
 
-    /// What goes before what else goes to the far host: errors about what it may still repeat, then what tells it all
-    /// that the near host has acknowledged, and the far host may not know by so much doubt at `least`.
+    /// What goes before all else to a far host that has something [untold](Self::untold): errors about what it may still
+    /// repeat, then all that the near host has acknowledged.
     pub(super) fn next(&mut self, cx: &Context<'_>, least: Doubt) -> Option<(Packet, SendReason)> {
         let acked = self.untold(cx, least)?;
         let wakes = cx.rules.has(HoldRule::WakeThinSender);
@@ -98,14 +98,14 @@ impl StaleEcho {
         Some((packet, SendReason::Untimed))
     }
 
-    /// What the near host has acknowledged that the far host may not know, by so much doubt at `least`, as long as its echo is
-    /// stale. Where no timestamps are used, only what was told last may be lost.
+    /// What the near host has acknowledged and the far host may not know, by so much doubt at `least`: as long as the near
+    /// host's echo is stale, or no timestamps are used.
     pub(super) fn untold(&mut self, cx: &Context<'_>, least: Doubt) -> Option<SeqNumber> {
         let is_doubtful = self.doubt >= least;
         let echo = cx.near_host_proxy.stamps().map(|stamps| stamps.echo);
         let is_stale = match (&self.stale, echo) {
             (Stale::None, _) => false,
-            (Stale::All | Stale::Before(_), None) => is_doubtful,
+            (_, None) => is_doubtful,
             (Stale::All, Some(_)) => true,
             (Stale::Before(first), Some(echo)) => Timestamps::is_older(echo, *first),
         };
