@@ -127,4 +127,5 @@ fn welcome(
         .iter()
         .filter_map(|(_, index)| Some(&connections.at(*index)?.tracked.rtt));
     flows.releases.welcome(now, link, by, round_trips);
+    flows.service.welcome();
 }

@@ -11,7 +11,7 @@ use crate::links::{Direction, LinkState, StateSince};
 use crate::mechanisms::path::{
     Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, Retention, Standing, Waiting,
 };
-use crate::release::Allotment;
+use crate::release::{Allotment, INITIAL_BURST};
 use crate::timers::Timers;
 use crate::tracking::{FlowIndex, FlowKey};
 use outlast_base::time::Instant;
@@ -24,6 +24,8 @@ pub(crate) struct Service {
     rules: HoldRules,
     memory: Memory,
     timers: Timers,
+    /// What is left of the bytes that go out after a return to hosts of which it is not known that they wait.
+    unasked: u64,
 }
 
 /// What a mechanism sees of its link when it is called.
@@ -57,6 +59,7 @@ impl Service {
             rules: HoldRules::default(),
             memory: Memory::new(cap),
             timers: Timers::default(),
+            unasked: 0,
         }
     }
 
@@ -86,6 +89,12 @@ impl Service {
     /// Whether a mechanism of this kind asks far hosts after an outage whether they wait.
     pub(crate) fn asks_the_idle(&self) -> bool {
         self.kind.asks() && self.obeys(HoldRule::AskFar)
+    }
+
+    /// A link is back. As much as may go out where nothing is known of a link (RFC 6928) is for hosts of which it is not
+    /// known that they wait.
+    pub(crate) const fn welcome(&mut self) {
+        self.unasked = INITIAL_BURST;
     }
 
     /// Whether `rule` is obeyed.
@@ -189,6 +198,7 @@ impl Service {
             limits,
             budget: &mut self.memory.budget,
             counters: &mut outbox.counters,
+            unasked: &mut self.unasked,
             resumed: &mut resumed,
             arrived: &mut arrived,
             for_near_host: &mut for_near_host,

@@ -279,6 +279,8 @@ pub(crate) struct Context<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) budget: &'a mut Budget,
     pub(crate) counters: &'a mut Counters,
+    /// Bytes of ICMP errors that may go out after this return to hosts of which it is not known that they wait.
+    pub(crate) unasked: &'a mut u64,
     /// Set to how long after link-up the flow resumed, once it has.
     pub(crate) resumed: &'a mut Option<Duration>,
     /// Bytes of which the far host now says selectively that they have arrived.

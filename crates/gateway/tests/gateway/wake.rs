@@ -1,6 +1,6 @@
 //! `hold` and `auto`: which senders wait for a timeout after their link is back, and what wakes them.
 
-use crate::path::{MSS, Path, Sent, Version};
+use crate::path::{MSS, Path, Sent, Version, with};
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::ByteCount;
 use outlast_gateway::limits::Limits;
@@ -97,6 +97,95 @@ fn an_idle_connection_is_asked_after_each_outage_three_times_at_most_and_not_aft
             assert_eq!(path.sent_with_questions(), [Sent::Question; 3]);
         }
     }
+}
+
+/// The near host has answered 64 bytes with `len`, which is not acknowledged when the loss of the link is noticed 3 s
+/// later; the link is back after another 15 s.
+fn answered(case: (PathMechanismKind, Version), len: u32) -> Path {
+    let mut path = established(case);
+    path.far_data(0, 64);
+    let ack = path.far_number(64);
+    let answer = with(&path.data_packet(0, len), |tcp| tcp.ack = ack);
+    path.near_sends(&answer);
+    path.after_ms(3_000);
+    path.down();
+    path.after_ms(15_000);
+    path.up();
+    path
+}
+
+/// A host that asks and waits may have the answer, and have asked again: it is told at once, behind the answer.
+#[test]
+fn a_far_host_that_may_have_its_answer_is_woken_without_being_asked() {
+    for case in cases() {
+        let mut path = answered(case, 100);
+        let sent = path.sent_with_questions();
+        assert!(matches!(sent[0], Sent::Data(0, 100, _)), "{sent:?}");
+        assert_eq!(sent[1..], [Sent::WakesFar(64); 6]);
+        path.after_ms(20);
+        path.far_ack_after(128, 100);
+        assert_eq!(path.sent_with_questions(), [], "it was told already");
+        path.after_ms(20);
+        path.far_data(64, 64);
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), [], "it is awake");
+    }
+}
+
+#[test]
+fn a_far_host_that_was_woken_unasked_and_sleeps_on_is_told_twice_more() {
+    for case in cases() {
+        let mut path = answered(case, 100);
+        path.sent_with_questions();
+        path.after_ms(20);
+        path.far_ack_after(128, 100);
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), [Sent::WakesFar(64); 12]);
+    }
+}
+
+#[test]
+fn a_far_host_that_lacks_nothing_is_woken_unasked_once_at_most() {
+    for case in cases() {
+        let mut path = answered(case, 100);
+        path.sent_with_questions();
+        path.after_ms(20);
+        path.far_ack_after(64, 100);
+        path.after_ms(60_000);
+        assert_eq!(path.sent_with_questions(), []);
+    }
+}
+
+/// It waits for the rest of it.
+#[test]
+fn a_far_host_whose_answer_is_longer_than_a_segment_is_not_woken_unasked() {
+    for case in cases() {
+        let mut path = answered(case, 1_300);
+        let sent = path.sent_with_questions();
+        assert!(matches!(sent[..], [Sent::Data(0, 1_300, _)]), "{sent:?}");
+    }
+}
+
+/// A crowd's errors would be in the way of what is kept.
+#[test]
+fn few_far_hosts_are_woken_unasked_after_one_return() {
+    let mut path = Path::new(PathMechanismKind::Hold);
+    for port in 1..=100 {
+        path.use_port(port);
+        path.open();
+        path.far_data(0, 64);
+        let ack = path.far_number(64);
+        let answer = with(&path.data_packet(0, 100), |tcp| tcp.ack = ack);
+        path.near_sends(&answer);
+    }
+    path.after_ms(3_000);
+    path.down();
+    path.after_ms(15_000);
+    path.up();
+    path.after_ms(500);
+    let sent = path.sent_with_questions();
+    let errors = sent.iter().filter(|sent| matches!(sent, Sent::WakesFar(_)));
+    assert_eq!(errors.count(), 22 * 6, "15,000 bytes");
 }
 
 /// Data that comes while the link is away goes out at its return, and draws the answer.

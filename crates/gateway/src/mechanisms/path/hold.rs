@@ -732,7 +732,8 @@ impl Hold {
             is_certain: cx.link.by != Indicator::Silence,
         };
         self.resume_timer.suspend(cx.link.by);
-        self.sleepers.suspend(cx.link.since);
+        self.sleepers
+            .suspend(cx.link.since, self.stale_echo.has_answered(cx.flow));
         self.stand_in.suspend(cx.link.since);
         self.stale_echo
             .suspend(cx.link.since, cx.flow.rtt.patience());

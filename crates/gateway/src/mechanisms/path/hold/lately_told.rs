@@ -23,7 +23,7 @@ const NOTICED_LATE: Duration = Duration::from_secs(1);
 /// Who is acknowledged more often in a round trip has much under way.
 const MOST: usize = 12;
 /// What fits into one segment over every link of IPv6.
-const SEGMENT: i32 = 1_220;
+pub(super) const SEGMENT: i32 = 1_220;
 /// So many errors go out for a connection at most: about as many bytes as a segment has.
 const MOST_ERRORS: usize = 24;
 
@@ -31,6 +31,8 @@ const MOST_ERRORS: usize = 24;
 pub(super) struct LatelyTold {
     /// The last numbers that went onto the link, oldest first, and when; before them one that has arrived for certain.
     told: ArrayVec<(SeqNumber, Instant), { MOST + 1 }>,
+    /// What the near host sent first with the newest of them, unless that was its first of all: where its answer began.
+    answer: Option<SeqNumber>,
     /// So many errors are to go out about each of them.
     each: usize,
     /// So many have gone out.
@@ -50,9 +52,11 @@ pub(super) enum Doubt {
 }
 
 impl LatelyTold {
-    /// This was acknowledged, and goes onto the link.
-    pub(super) fn note(&mut self, now: Instant, ack: SeqNumber) {
-        if self.newest().is_none_or(|told| told.before(ack)) {
+    /// This was acknowledged by a segment that begins with `seq`, and goes onto the link.
+    pub(super) fn note(&mut self, now: Instant, ack: SeqNumber, seq: SeqNumber) {
+        let before = self.newest();
+        if before.is_none_or(|told| told.before(ack)) {
+            self.answer = before.map(|_| seq);
             if self.told.is_full() {
                 self.told.remove(0);
             }
@@ -69,6 +73,12 @@ impl LatelyTold {
 
     pub(super) fn newest(&self) -> Option<SeqNumber> {
         self.told.last().map(|(number, _)| *number)
+    }
+
+    /// Whether the near host, which sends `next` next, has sent one small answer since it acknowledged what was new.
+    pub(super) fn has_answered(&self, next: SeqNumber) -> bool {
+        let answer = self.answer.map(|from| next.distance_from(from));
+        answer.is_some_and(|bytes| (1..=SEGMENT).contains(&bytes))
     }
 
     /// The link has gone away, which was noticed at `since`. Returns whether the newest number may be lost. Errors are about

@@ -59,6 +59,8 @@ pub enum HoldRule {
     DuplicateForHole,
     /// A far host that waits for its timeout is sent ICMP errors.
     WakeFar,
+    /// Such errors go at once to a few far hosts of which it is not known yet whether they wait.
+    WakeUnasked,
     /// A near host of whose data nothing is kept is sent ICMP errors.
     WakeNear,
     /// A far host that may wait is asked, if nothing else draws its answer.
@@ -74,7 +76,7 @@ pub struct HoldRules(u32);
 
 impl HoldRule {
     /// Every rule.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::NewestAck,
         Self::UntimedFirst,
         Self::WakeThinSender,
@@ -101,6 +103,7 @@ impl HoldRule {
         Self::Nudge,
         Self::DuplicateForHole,
         Self::WakeFar,
+        Self::WakeUnasked,
         Self::WakeNear,
         Self::AskFar,
         Self::Handshakes,

@@ -14,12 +14,16 @@
 //! are too many do nothing. If nothing comes of a round it is repeated, twice at most. A repeated round goes
 //! behind data that waits.
 //!
+//! Whoever was sent as little as an answer to its last request, and asks and waits again, would go on a round trip later if
+//! the errors waited for its acknowledgement. So they go right behind what is kept, as long as there are few such hosts.
+//!
 //! After less than [`SHORTEST_OUTAGE`] nobody is asked or told: a timer is not much longer than that,
 //! and a connection has seen a timeout or two at most. An application that has asked for such errors
-//! (`IP_RECVERR`) gets one here as from any router; so nobody gets one who does not wait.
+//! (`IP_RECVERR`) gets one here as from any router; so nobody else gets one who does not wait.
 
 use super::super::unreachable::unreachable;
 use super::super::{Context, Outgoing, SendReason};
+use super::lately_told::SEGMENT;
 use super::rules::HoldRule;
 use crate::links::{Direction, Indicator};
 use crate::tracking::Phase;
@@ -30,6 +34,8 @@ use outlast_base::time::{Duration, Instant};
 const SHORTEST_OUTAGE: Duration = Duration::from_secs(1);
 /// The shortest first timeout of a modern stack (Linux, `TCP_RTO_MIN`).
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
+/// About what an error has on the link, over IPv6.
+const ERROR_BYTES: u64 = 110;
 /// As often as Linux repeats a segment (`tcp_retries2`): a connection has no more back-offs.
 const MOST_BACK_OFFS: u32 = 15;
 /// Rounds of errors, and questions, after one return.
@@ -42,6 +48,8 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 pub(super) struct Sleepers {
     /// When the link went away, after which no sender was seen to be awake yet.
     away_since: Option<Instant>,
+    /// The near host had just answered the far host then: that may have the answer, and have gone on.
+    had_answered: bool,
     wake: Option<Box<Wake>>,
 }
 
@@ -63,6 +71,8 @@ enum Sleeper {
     Awake,
     /// The next acknowledgement says whether it waits; something is on its way that draws it.
     Unknown,
+    /// As before, and it is told without having been asked: so many packets have not gone out.
+    Presumed(u8),
     /// The next acknowledgement says whether it waits; a question draws it.
     Asked(Rounds),
     /// It waits for its timeout.
@@ -103,6 +113,13 @@ impl Rounds {
         }
     }
 
+    /// As [`Self::of`], but all of the first round has gone out.
+    fn behind_the_first(now: Instant, patience: Duration) -> Self {
+        let mut rounds = Self::of(1);
+        rounds.sent(now, patience);
+        rounds
+    }
+
     /// Whether it was all in vain.
     fn handle_timeout(&mut self, now: Instant, packets: u8) -> bool {
         if self.again.take_if(|at| *at <= now).is_none() {
@@ -119,7 +136,7 @@ impl Sleeper {
     const fn rounds(&self) -> Option<&Rounds> {
         match self {
             Self::Asked(rounds) | Self::Asleep(rounds) => Some(rounds),
-            Self::Awake | Self::Unknown => None,
+            Self::Awake | Self::Unknown | Self::Presumed(_) => None,
         }
     }
 
@@ -127,7 +144,7 @@ impl Sleeper {
         let is_in_vain = match self {
             Self::Asked(rounds) => rounds.handle_timeout(now, 1),
             Self::Asleep(rounds) => rounds.handle_timeout(now, back_offs),
-            Self::Awake | Self::Unknown => false,
+            Self::Awake | Self::Unknown | Self::Presumed(_) => false,
         };
         if is_in_vain {
             *self = Self::Awake;
@@ -135,14 +152,18 @@ impl Sleeper {
     }
 
     fn is_due(&self) -> bool {
-        self.rounds().is_some_and(|rounds| rounds.due > 0)
+        match self {
+            Self::Presumed(due) => *due > 0,
+            _ => self.rounds().is_some_and(|rounds| rounds.due > 0),
+        }
     }
 }
 
 impl Sleepers {
-    /// The link went away at `since`.
-    pub(super) fn suspend(&mut self, since: Instant) {
+    /// The link went away at `since`. The near host `has_answered` with little what the far host had asked last.
+    pub(super) fn suspend(&mut self, since: Instant, has_answered: bool) {
         self.away_since.get_or_insert(since);
+        self.had_answered = has_answered;
         self.wake = None;
     }
 
@@ -154,12 +175,12 @@ impl Sleepers {
 
     /// The link is back. Data that goes out, if it `has_kept` some, draws the far host's
     /// acknowledgement.
-    pub(super) fn begin(&mut self, cx: &Context<'_>, has_kept: bool) {
+    pub(super) fn begin(&mut self, cx: &mut Context<'_>, has_kept: bool) {
         let is_open = cx.flow.phase == Phase::Established;
         let away = self.away_since.filter(|_| is_open);
         let away = away.map(|since| cx.now.since(since));
         let long = away.filter(|away| *away >= SHORTEST_OUTAGE);
-        self.wake = long.map(|away| Box::new(Wake::new(cx, away, has_kept)));
+        self.wake = long.map(|away| Box::new(Wake::new(cx, away, has_kept, self.had_answered)));
     }
 
     /// The near host has sent data while the link is up.
@@ -191,7 +212,13 @@ impl Sleepers {
         let lacks = cx.flow.far.has_outstanding();
         match (&wake.far, lacks) {
             _ if has_data => wake.far = Sleeper::Awake,
-            (Sleeper::Unknown | Sleeper::Asked(_), true) if cx.rules.has(HoldRule::WakeFar) => {
+            (Sleeper::Presumed(0), true) => {
+                let patience = cx.flow.rtt.patience();
+                wake.far = Sleeper::Asleep(Rounds::behind_the_first(cx.now, patience));
+            }
+            (Sleeper::Unknown | Sleeper::Presumed(_) | Sleeper::Asked(_), true)
+                if cx.rules.has(HoldRule::WakeFar) =>
+            {
                 wake.far = Sleeper::Asleep(Rounds::of(wake.back_offs));
             }
             (Sleeper::Asleep(_), true) => {}
@@ -262,6 +289,11 @@ impl Sleepers {
                 let error = unreachable(cx.key, cx.flow, Direction::FromLink)?;
                 (Direction::ToLink, error, SendReason::Unreachable)
             }
+            (_, Sleeper::Presumed(due)) if *due > 0 => {
+                *due -= 1;
+                let error = unreachable(cx.key, cx.flow, Direction::FromLink)?;
+                (Direction::ToLink, error, SendReason::Unreachable)
+            }
             (_, Sleeper::Asked(rounds)) if rounds.due > 0 => {
                 rounds.sent(cx.now, patience);
                 let question = cx.near_host_proxy.keep_alive(cx.key, cx.flow)?;
@@ -288,12 +320,14 @@ impl Sleepers {
 }
 
 impl Wake {
-    fn new(cx: &Context<'_>, away: Duration, has_kept: bool) -> Self {
+    fn new(cx: &mut Context<'_>, away: Duration, has_kept: bool, had_answered: bool) -> Self {
         let back_offs = back_offs(away);
         let asleep = || Sleeper::Asleep(Rounds::of(back_offs));
         let rules = cx.rules;
         let far = if cx.flow.far.has_outstanding() {
             asleep()
+        } else if has_kept && had_answered && presumes(cx, back_offs) {
+            Sleeper::Presumed(back_offs)
         } else if has_kept {
             Sleeper::Unknown
         } else {
@@ -316,6 +350,21 @@ impl Wake {
             near,
         }
     }
+}
+
+/// Whether the far host is told so often without having been asked: what the near host has outstanding is little, and not
+/// many hosts were told already.
+fn presumes(cx: &mut Context<'_>, errors: u8) -> bool {
+    let near = &cx.flow.near;
+    let is_little = near.next.distance_from(near.acked) <= SEGMENT;
+    let rules = cx.rules;
+    let may = is_little && rules.has(HoldRule::WakeFar) && rules.has(HoldRule::WakeUnasked);
+    let left = cx.unasked.checked_sub(u64::from(errors) * ERROR_BYTES);
+    let Some(left) = left.filter(|_| may) else {
+        return false;
+    };
+    *cx.unasked = left;
+    true
 }
 
 /// How often a sender doubles its timeout in an outage of this length, at most.

@@ -14,6 +14,7 @@ use super::super::{Context, SendReason};
 use super::lately_told::{Doubt, LatelyTold};
 use super::rules::HoldRule;
 use super::sleepers::back_offs;
+use crate::tracking::TcpFlow;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
@@ -58,13 +59,18 @@ impl StaleEcho {
     /// This of the near host's goes onto the link, which is up.
     pub(super) fn note_passed(&mut self, now: Instant, tcp: &TcpHeader) {
         if tcp.has(TcpFlags::ACK) {
-            self.told.note(now, tcp.ack);
+            self.told.note(now, tcp.ack, tcp.seq);
         }
     }
 
     /// The link has gone away, which was noticed at `since`. What was told shortly before may be lost.
     pub(super) fn suspend(&mut self, since: Instant, round_trip: Duration) {
         self.doubt = self.doubt.max(self.told.suspend(since, round_trip));
+    }
+
+    /// Whether all that the near host has sent since it acknowledged what was new is one small answer.
+    pub(super) fn has_answered(&self, flow: &TcpFlow) -> bool {
+        self.told.has_answered(flow.near.next)
     }
 
     /// The link is back, after so long.
@@ -93,7 +99,7 @@ impl StaleEcho {
         let packet = cx.near_host_proxy.acknowledge_untimed(cx.key, cx.flow)?;
         self.doubt = Doubt::None;
         self.told.begin(0);
-        self.told.note(cx.now, acked);
+        self.told.note(cx.now, acked, cx.flow.near.next);
         self.told.tell_again(cx.now);
         Some((packet, SendReason::Untimed))
     }
