@@ -92,7 +92,8 @@ fn method(extent: Extent) -> Vec<String> {
              50 ms, {}. Where they come before the first sign, the time counts from link-up. The link \
              itself sees the frames; what an application has read is what its kernel says \
              (`sock_diag`), looked at every millisecond in the first second after link-up, and every \
-             ten later.",
+             ten later. Of requests to Redis that is what their client has read: the answers. Between \
+             two requests it pauses of its own accord.",
             Unit::Seconds.show_exact(LIMIT_S)
         ),
         "What the limit leaves: the oldest segment that is not acknowledged reaches the receiver half a \

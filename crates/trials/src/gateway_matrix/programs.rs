@@ -102,6 +102,13 @@ impl Program {
         }
     }
 
+    /// Whether what counts is what its sender reads: the answers to what it asks. Between two requests it waits of its
+    /// own accord, so what its server reads says less.
+    #[must_use]
+    pub const fn awaits_answers(self) -> bool {
+        matches!(self, Self::Redis)
+    }
+
     /// For tables.
     #[must_use]
     pub const fn title(self) -> &'static str {
@@ -143,7 +150,7 @@ impl Program {
     pub const fn bytes_before(self) -> u64 {
         match self {
             Self::WebSocket | Self::Datagrams => 2_000,
-            Self::Redis => 8_000,
+            Self::Redis => 160,
             Self::Ssh => 5_000,
             _ => 1_800_000,
         }

@@ -56,6 +56,8 @@ pub(super) struct Witness<'t> {
     path: DataPath,
     duty: Option<Duty>,
     daemon: Option<Daemon<'t>>,
+    /// The receiver is the sender, too.
+    awaits_answers: bool,
     receiver: RefCell<TcpDiag>,
     sender: RefCell<TcpDiag>,
 }
@@ -71,7 +73,9 @@ impl<'t> Witness<'t> {
         control: PathBuf,
     ) -> Result<Self, TrialError> {
         let descriptor = keeper.as_fd().try_clone_to_owned();
-        let (to, from) = match trial.cell.program.direction() {
+        let program = trial.cell.program;
+        let (to, from) = match program.direction() {
+            _ if program.awaits_answers() => (client, client),
             Direction::Download => (&site.mobile, &site.fixed),
             Direction::Upload => (&site.fixed, client),
         };
@@ -86,6 +90,7 @@ impl<'t> Witness<'t> {
             control,
             path: trial.cell.path,
             daemon: None,
+            awaits_answers: program.awaits_answers(),
             receiver: open(to)?,
             sender: open(from)?,
         };
@@ -134,7 +139,10 @@ impl<'t> Witness<'t> {
         let others = self.sender.borrow_mut().connections();
         let others = others.map_err(io_error)?;
         // Address translation shows another address, and the same port.
-        let port = most.remote.port();
+        let port = match self.awaits_answers {
+            true => most.local.port(),
+            false => most.remote.port(),
+        };
         let sender = others.iter().find(|c| c.local.port() == port);
         let sender = sender.map(|c| Sender {
             congestion: c.congestion.clone(),
