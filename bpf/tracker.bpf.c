@@ -215,6 +215,7 @@ struct options {
     __u32 place;
     __u8 window_scale;
     __u8 has_window_scale;
+    __u8 permits_sack;
 };
 
 /* Reads one option; whether it was the last one. Of two window scales the last counts. */
@@ -239,11 +240,13 @@ static long read_option(__u32 index, struct options *options)
         options->window_scale = options->bytes[(place + 2) & 63];
         options->has_window_scale = 1;
     }
+    if (kind == 4 && len == 2)
+        options->permits_sack = 1;
     options->place = place + len;
     return 0;
 }
 
-out_of_line void read_window_scale(struct __sk_buff *skb, __u32 at, __u32 len, struct segment *tcp)
+out_of_line void read_options(struct __sk_buff *skb, __u32 at, __u32 len, struct segment *tcp)
 {
     struct options options = { .len = len };
 
@@ -252,6 +255,7 @@ out_of_line void read_window_scale(struct __sk_buff *skb, __u32 at, __u32 len, s
     bpf_loop(OPTIONS, read_option, &options, 0);
     tcp->window_scale = options.window_scale;
     tcp->has_window_scale = options.has_window_scale;
+    tcp->permits_sack = options.permits_sack;
 }
 
 /* The fields of a TCP header. */
@@ -285,7 +289,7 @@ inline_always int read_tcp(struct __sk_buff *skb, struct extent *extent,
     take_tcp(header, tcp, source_port, destination_port);
     tcp->payload_len = extent->end - at - header_len;
     if (tcp->flags & SYN)
-        read_window_scale(skb, at + TCP_HEADER, header_len - TCP_HEADER, tcp);
+        read_options(skb, at + TCP_HEADER, header_len - TCP_HEADER, tcp);
     return 1;
 }
 
@@ -432,7 +436,7 @@ inline_always enum look read_usual(struct __sk_buff *skb, enum direction directi
     tcp->ack = bpf_ntohl(words[2]);
     tcp->flags = header[13];
     tcp->window = bpf_ntohs(*(const __be16 *)(header + 14));
-    tcp->window_scale = tcp->has_window_scale = 0;
+    tcp->window_scale = tcp->has_window_scale = tcp->permits_sack = 0;
     tcp->payload_len = extent->end - extent->transport_at - header_len;
     return WHOLE;
 }

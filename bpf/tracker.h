@@ -68,6 +68,8 @@ enum {
     HAS_ALLOWED = 1,
     HAS_WINDOW_SCALE = 2,
     HAS_FIN = 4,
+    /* So its SYN says, as far as there is a window scale. */
+    PERMITS_SACK = 8,
 };
 
 /* One host's side of a connection; until both were seen to fit each other, the newest word of each. */
@@ -113,6 +115,7 @@ struct segment {
     /* As on the wire, and whether there is one. */
     __u8 window_scale;
     __u8 has_window_scale;
+    __u8 permits_sack;
 };
 
 enum direction {
@@ -414,7 +417,7 @@ inline_always int keep_or_replace(struct half *sender, const struct segment *tcp
     }
     if (tcp->flags & SYN) {
         sender->window_scale = offered_scale(tcp);
-        sender->has |= HAS_WINDOW_SCALE;
+        sender->has = (sender->has & ~PERMITS_SACK) | HAS_WINDOW_SCALE | (tcp->permits_sack ? PERMITS_SACK : 0);
     }
     return is_known;
 }

@@ -212,6 +212,7 @@ impl<'a> Reader<'a> {
                 },
                 false => None,
             },
+            permits_sack: None,
             fin: match self.is_present()? {
                 true => Some(self.seq()?),
                 false => None,

@@ -35,8 +35,6 @@ pub(crate) struct Connection {
     /// The link's state that the mechanism knows, with its beginning and the indicator that reported it.
     pub(crate) known_link_state: StateSince,
     pub(crate) silence: FlowSilence,
-    /// Whether each host's SYN permits SACK, by [`Direction`]; `None`: it was not seen.
-    permits_sack: [Option<bool>; 2],
     /// The maximum segment size that the SYN of the near and of the far host offers; `None`: it was not seen.
     mss: [Option<u16>; 2],
     /// The longest packet with data that went to the far host, in bytes; zero: none is known.
@@ -96,7 +94,6 @@ impl Connection {
             link,
             known_link_state: state,
             silence: FlowSilence::default(),
-            permits_sack: [None; 2],
             mss: [None; 2],
             longest_to_link: 0,
             is_proven: tracked.phase != Phase::Opening,
@@ -168,26 +165,15 @@ impl Connection {
             return;
         }
         if !tcp.has(TcpFlags::ACK) {
-            self.permits_sack = [None; 2];
             self.mss = [None; 2];
         }
-        self.permits_sack[direction as usize] = Some(tcp.options.sack_permitted);
         self.mss[direction as usize] = Some(offered_mss(packet, tcp));
     }
 
     /// Forgets the offers of SYNs: another connection has the addresses and ports.
     pub(crate) const fn forget_offers(&mut self) {
-        self.permits_sack = [None; 2];
         self.mss = [None; 2];
         self.longest_to_link = 0;
-    }
-
-    /// Whether both hosts permit SACK; `None` if a SYN was not seen.
-    pub(crate) const fn sack(&self) -> Option<bool> {
-        match self.permits_sack {
-            [Some(near), Some(far)] => Some(near && far),
-            _ => None,
-        }
     }
 
     /// Whether its handshake was seen to be completed; it may have closed since.

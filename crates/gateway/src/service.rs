@@ -172,7 +172,7 @@ impl Service {
         let Entry {
             key, connection, ..
         } = entry;
-        let sack = connection.sack();
+        let sack = connection.tracked.sack();
         let mechanism = connection.mechanism.as_mut()?;
         let (mut resumed, mut arrived, mut for_near_host) = (None, 0, None);
         let used = self.memory.budget.used();

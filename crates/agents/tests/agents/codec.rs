@@ -64,6 +64,7 @@ fn half() -> impl Strategy<Value = Half> {
             allowed: allowed.map(SeqNumber),
             largest_window,
             window_scale,
+            permits_sack: None,
             acquaintance,
             fin: fin.map(SeqNumber),
         },

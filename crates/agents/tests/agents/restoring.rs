@@ -51,6 +51,7 @@ fn kept(is_plausible: bool) -> Kept {
         allowed: Some(acked + 60_000),
         largest_window: 60_000,
         window_scale: Some(0),
+        permits_sack: None,
         acquaintance: Acquaintance::Seen,
         fin: None,
     };

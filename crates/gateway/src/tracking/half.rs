@@ -30,6 +30,8 @@ pub struct Half {
     pub largest_window: u32,
     /// The shift of the windows that it offers, at most 14; `None` if its SYN was not seen.
     pub window_scale: Option<u8>,
+    /// Whether its SYN permits the host's peer to acknowledge selectively (RFC 2018); `None` if its SYN was not seen.
+    pub permits_sack: Option<bool>,
     /// Where these numbers come from.
     pub acquaintance: Acquaintance,
     /// The number after its FIN, once it has sent one; a host that sends anything behind it has sent

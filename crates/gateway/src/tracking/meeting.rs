@@ -150,6 +150,7 @@ fn keep_or_replace(sender: &mut Half, tcp: &TcpHeader, segment_len: u32) -> bool
     }
     if tcp.has(TcpFlags::SYN) {
         sender.window_scale = Some(offered_scale(tcp));
+        sender.permits_sack = Some(tcp.options.sack_permitted);
     }
     is_known
 }

@@ -103,6 +103,12 @@ impl TcpFlow {
         }
     }
 
+    /// Whether both hosts permit SACK; `None` if a SYN was not seen.
+    #[must_use]
+    pub(crate) fn sack(&self) -> Option<bool> {
+        Some(self.near.permits_sack? && self.far.permits_sack?)
+    }
+
     /// The host that sends in `direction`.
     #[must_use]
     pub const fn sender(&self, direction: Direction) -> &Half {

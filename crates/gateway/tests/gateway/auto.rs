@@ -195,10 +195,8 @@ fn a_sender_that_has_not_timed_out_gets_all_of_its_window() {
 /// The far host's answer to a probe tells the sender what is missing before the gateway can.
 #[test]
 fn after_mere_silence_a_duplicate_is_drawn_before_the_oldest_segment_arrives() {
-    let mut path = Path::listening(PathMechanismKind::Auto, SilenceConfig::default());
-    path = path.without_sack();
-    path.open();
-    path.after_ms(1_000);
+    let path = Path::to_listen(PathMechanismKind::Auto, SilenceConfig::default());
+    let mut path = path.without_sack().settled();
     plain(&mut path, 0..90);
     path.after_ms(2_000);
     plain(&mut path, 0..1);

@@ -541,6 +541,36 @@ fn without_sack_the_oldest_segment_alone_is_lost_as_long_as_the_link_delivers() 
     assert_eq!(bytes_of(&path.sent()), [5, 6, 7]);
 }
 
+/// Each new segment draws a duplicate, which says nothing of what the link had kept.
+#[test]
+fn without_sack_what_the_sender_goes_on_to_send_does_not_look_like_what_the_link_had_kept() {
+    let mut path = back_without(false, 8);
+    assert_eq!(bytes_of(&path.sent()), [2]);
+    for n in 8..12 {
+        assert_eq!(path.data(n * MSS, MSS), Some(TakeReason::BehindKept));
+    }
+    assert_eq!(bytes_of(&path.sent()), [8, 9, 10, 11]);
+    let mut sent = Vec::new();
+    for _ in 0..4 {
+        path.after_ms(20);
+        path.far_ack(2 * MSS);
+        sent.extend(bytes_of(&path.sent()));
+    }
+    assert_eq!(sent, [3, 4, 5, 6, 7]);
+}
+
+/// More duplicates than were sent since: the link had kept something.
+#[test]
+fn without_sack_surplus_duplicates_show_that_the_link_delivers() {
+    let mut path = back_without(false, 8);
+    assert_eq!(bytes_of(&path.sent()), [2]);
+    for _ in 0..16 {
+        path.far_ack(2 * MSS);
+        path.after_ms(5);
+        assert_eq!(bytes_of(&path.sent()), []);
+    }
+}
+
 #[test]
 fn without_sack_the_sender_hears_once_that_the_queue_is_full() {
     for permits_sack in [true, false] {

@@ -53,6 +53,7 @@ struct AckPlaces {
 const HAS_ALLOWED: u8 = 1;
 const HAS_WINDOW_SCALE: u8 = 2;
 const HAS_FIN: u8 = 4;
+const PERMITS_SACK: u8 = 8;
 
 /// The longest time between two of the kernel's ticks, by which some of its times are too early.
 pub const RESOLUTION: Duration = Duration::from_millis(10);
@@ -192,6 +193,7 @@ fn half(bytes: &[u8]) -> Option<Half> {
         largest_window: word(bytes, 12)?,
         fin: number(16).filter(|_| has & HAS_FIN != 0),
         window_scale: (has & HAS_WINDOW_SCALE != 0).then_some(window_scale),
+        permits_sack: (has & HAS_WINDOW_SCALE != 0).then_some(has & PERMITS_SACK != 0),
         acquaintance: match acquaintance {
             0 => Acquaintance::None,
             1 => Acquaintance::ByPeer,

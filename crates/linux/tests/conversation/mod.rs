@@ -148,6 +148,7 @@ pub(crate) fn bytes(step: &Step, is_v6: bool, flow: &TcpFlow) -> Vec<u8> {
         options: TcpOptions {
             window_scale: step.scale,
             mss: Some(1460).filter(|_| step.flags.contains(TcpFlags::SYN)),
+            sack_permitted: step.flags.contains(TcpFlags::SYN) && step.window % 2 == 1,
             ..TcpOptions::default()
         },
         ..TcpHeader::default()

@@ -30,6 +30,7 @@ pub(crate) fn half(next: SeqNumber, acked: SeqNumber) -> Half {
         allowed: Some(acked + window),
         largest_window: window,
         window_scale: Some(0),
+        permits_sack: None,
         acquaintance: Acquaintance::Seen,
         fin: None,
     }

@@ -54,6 +54,7 @@ mod order;
 mod retention;
 mod rules;
 mod segment;
+mod signal;
 mod sleepers;
 mod stage;
 mod stale_echo;
@@ -81,6 +82,7 @@ use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 pub(crate) use retention::Retention;
 pub use rules::{HoldRule, HoldRules};
 use segment::{CopyChoice, Fate};
+use signal::Signal;
 use sleepers::Sleepers;
 use stage::Stage;
 use stale_echo::StaleEcho;
@@ -114,6 +116,7 @@ pub(super) struct Hold {
     sleepers: Sleepers,
     stand_in: StandIn,
     stale_echo: StaleEcho,
+    signal: Signal,
     /// Spare the near host extra acknowledgements, and hand it each of the far host's: no [nudge](nudge) while the link is
     /// down, and no answer is [gathered](gathered).
     is_quiet: bool,
@@ -459,8 +462,11 @@ impl Hold {
                 && episode.hear_acknowledgement(cx.now, patience, repeats, tcp),
             fills_hole: observation.newly_acked > 0 && episode.take_aside(),
             delivers,
-            repeats,
+            shows_delivery: repeats && episode.hear_duplicate(self.kept.sent_since_return()),
         };
+        if delivers && episode.awaits_more() {
+            self.signal.note_full_queue();
+        }
         end_doubt(cx, episode, &mut self.kept, self.scope, answer);
         if answer.is_first | answer.fills_hole {
             let gives_way = cx.rules.has(HoldRule::FewBeforeWanted);
@@ -500,6 +506,7 @@ impl Hold {
             && episode.is_over(acked, self.kept.has_nothing_acceptable())
         {
             self.kept.forget_gap();
+            self.signal.note_delivered();
             // What is still lost came later, and only waits in line.
             match self.kept.has_lost() {
                 true => episode.note_delivered(),
@@ -566,7 +573,7 @@ impl Hold {
             // The far host has it; the sender has only not heard so yet.
             return Verdict::Pass;
         }
-        if observation.new_data && cx.link.state == LinkState::Up && self.drops_as_signal(cx.flow) {
+        if observation.new_data && cx.link.state == LinkState::Up && self.drops_as_signal(cx) {
             return Verdict::Taken(TakeReason::FullQueue);
         }
         let (verdict, fate) = match self.waits_behind_gap(cx, packet, observation) {
@@ -611,10 +618,11 @@ impl Hold {
     }
 
     /// Whether this segment is dropped, by which the sender hears that the link's queue is full.
-    fn drops_as_signal(&mut self, flow: &TcpFlow) -> bool {
-        let outstanding = flow.near.next.distance_from(flow.near.acked).unsigned_abs();
+    fn drops_as_signal(&mut self, cx: &Context<'_>) -> bool {
+        let near = &cx.flow.near;
+        let outstanding = near.next.distance_from(near.acked).unsigned_abs();
         let is_bulk = u64::from(outstanding) > INITIAL_BURST;
-        is_bulk && self.stage.episode_mut().is_some_and(Episode::take_signal)
+        is_bulk && cx.rules.has(HoldRule::SignalOnce) && self.signal.take()
     }
 
     /// Little of what is older goes before what the far host lacks next.
@@ -754,6 +762,10 @@ impl Hold {
     /// The link is back, or tells of a drop after its return: an episode begins if anything is kept or owed.
     fn handle_return(&mut self, cx: &mut Context<'_>) {
         let was_certain = self.stage.come_back();
+        self.signal = match cx.sack == Some(false) && self.scope == Scope::All {
+            true => Signal::after(self.sleepers.away(cx.now)),
+            false => Signal::None,
+        };
         let has_timestamps = self.near_clock.is_some();
         if cx.sack != Some(false) && cx.rules.has(HoldRule::FillShownHoles) {
             self.stand_in
@@ -768,6 +780,7 @@ impl Hold {
         // The packet that shows that the link is back may say so.
         match &mut self.kept {
             Kept::Window(window) => {
+                window.note_return();
                 window.acknowledge(cx.flow.near.acked, cx.budget);
             }
             Kept::One { packet, .. } => packet.forget_acknowledged(cx),
@@ -876,10 +889,10 @@ struct Answer {
     is_first: bool,
     /// It fills the hole for which something was set aside.
     fills_hole: bool,
-    /// The link has delivered something that the gateway has not re-sent.
+    /// The link has delivered something that it had before its return.
     delivers: bool,
-    /// It repeats the last acknowledgement.
-    repeats: bool,
+    /// It repeats the last acknowledgement, more often than what was sent since the return can have drawn.
+    shows_delivery: bool,
 }
 
 /// Ends the doubt of what was merely transmitted, or without SACK of the oldest such segment only: what comes
@@ -899,10 +912,7 @@ fn end_doubt(
     } else if answer.is_first || answer.fills_hole && !episode.awaits_more() {
         episode.end_doubt();
         kept.lose_transmitted(episode.target(), scope);
-    } else if episode.awaits_more() && (answer.delivers || answer.repeats) {
+    } else if episode.awaits_more() && (answer.delivers || answer.shows_delivery) {
         episode.await_more(until);
-        if answer.delivers && cx.rules.has(HoldRule::SignalOnce) {
-            episode.note_kept_queue();
-        }
     }
 }

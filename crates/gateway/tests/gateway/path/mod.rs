@@ -99,16 +99,18 @@ impl Path {
 
     /// A path as of [`Self::established`] whose gateway goes by silence, too.
     pub(crate) fn listening(mechanism: PathMechanismKind, silence: SilenceConfig) -> Self {
+        Self::to_listen(mechanism, silence).settled()
+    }
+
+    /// A path as of [`Self::new`] whose gateway goes by silence, too.
+    pub(crate) fn to_listen(mechanism: PathMechanismKind, silence: SilenceConfig) -> Self {
         let rate = BitRate::from_bits_per_second(10_000_000);
-        let path = Self::with_config(
-            GatewayConfig {
-                mechanism,
-                silence: Some(silence),
-                ..GatewayConfig::default()
-            },
-            rate,
-        );
-        path.settled()
+        let config = GatewayConfig {
+            mechanism,
+            silence: Some(silence),
+            ..GatewayConfig::default()
+        };
+        Self::with_config(config, rate)
     }
 
     /// A path as of [`Self::established`] whose gateway damps indicators that flap.

@@ -28,7 +28,8 @@ pub(super) struct Episode {
     /// More data went out behind it.
     has_sent_more: bool,
     doubt: Doubt,
-    signal: Signal,
+    /// Acknowledgements that repeated the last.
+    duplicates: u64,
     /// Until then, what was set aside waits for a hole or a gap to be filled; `None` if nothing was.
     aside_until: Option<Instant>,
     /// Whether the link was down for certain. If it was only silent, what it had been given may
@@ -52,14 +53,6 @@ enum Doubt {
     Answered { until: Instant },
     /// What is not acknowledged was lost.
     Over,
-}
-
-/// Whether the sender has heard, by a loss, that the link's queue is full.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Signal {
-    None,
-    Due,
-    Given,
 }
 
 impl Doubt {
@@ -96,7 +89,7 @@ impl Episode {
             doubt: Doubt::Open {
                 until: now + patience,
             },
-            signal: Signal::None,
+            duplicates: 0,
             aside_until: None,
             is_certain,
             next_kick: None,
@@ -192,20 +185,11 @@ impl Episode {
         self.doubt = Doubt::Answered { until };
     }
 
-    /// The link delivers what it had kept: its queue is full.
-    pub(super) fn note_kept_queue(&mut self) {
-        if self.signal == Signal::None {
-            self.signal = Signal::Due;
-        }
-    }
-
-    /// Takes the signal that is due to the sender. Returns whether one was.
-    pub(super) fn take_signal(&mut self) -> bool {
-        let is_due = self.signal == Signal::Due;
-        if is_due {
-            self.signal = Signal::Given;
-        }
-        is_due
+    /// The far host repeats its last acknowledgement. Returns whether only what the link had kept can have drawn that: more
+    /// has come than the `sent` segments that went out since the return can have.
+    pub(super) const fn hear_duplicate(&mut self, sent: u64) -> bool {
+        self.duplicates += 1;
+        self.duplicates > sent
     }
 
     /// Whether the far host has answered, and something may still arrive that the link has kept.

@@ -131,6 +131,14 @@ impl Kept {
         }
     }
 
+    /// Segments that went onto the link since its last return, each as often as it did.
+    pub(super) const fn sent_since_return(&self) -> u64 {
+        match self {
+            Self::Window(window) => window.sent_since_return(),
+            Self::One { .. } => 0,
+        }
+    }
+
     /// Whether only the sender can fill the hole at `acked`.
     pub(super) fn has_no_copy_of(&self, acked: SeqNumber) -> bool {
         match self {

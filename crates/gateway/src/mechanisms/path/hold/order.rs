@@ -18,6 +18,8 @@ pub(super) struct Order {
     last: u64,
     /// The latest transmission that has arrived.
     arrived: u64,
+    /// The last transmission before the link came back.
+    before: u64,
 }
 
 impl Order {
@@ -25,6 +27,21 @@ impl Order {
     pub(super) const fn next_transmission(&mut self) -> u64 {
         self.last += 1;
         self.last
+    }
+
+    /// The link is back.
+    pub(super) const fn note_return(&mut self) {
+        self.before = self.last;
+    }
+
+    /// Whether `transmission` was before the link's last return.
+    pub(super) const fn is_from_before(&self, transmission: u64) -> bool {
+        transmission <= self.before
+    }
+
+    /// Transmissions since the link's last return.
+    pub(super) const fn since_return(&self) -> u64 {
+        self.last - self.before
     }
 
     /// Notes that `transmission` has arrived.

@@ -276,7 +276,7 @@ impl Window {
             .is_some_and(|segment| segment.end.at_or_before(ack))
         {
             if let Some(segment) = self.segments.pop_front() {
-                delivers |= segment.fate == Fate::Transmitted;
+                delivers |= self.is_from_link(&segment);
                 self.order.note_acknowledgement(&segment);
                 self.forget(&segment, budget);
                 self.front_twice = false;
@@ -289,7 +289,7 @@ impl Window {
             if segment.end.at_or_before(ack)
                 && let Some(segment) = self.segments.remove(place)
             {
-                delivers |= segment.fate == Fate::Transmitted;
+                delivers |= self.is_from_link(&segment);
                 self.order.note_acknowledgement(&segment);
                 self.forget(&segment, budget);
             } else {
@@ -305,6 +305,21 @@ impl Window {
         self.unseen.take_if(|from| ack.at_or_after(*from));
         self.shrink();
         delivers
+    }
+
+    /// Whether only the link can have delivered the segment, from what it had before its return.
+    fn is_from_link(&self, segment: &Segment) -> bool {
+        segment.fate == Fate::Transmitted && self.order.is_from_before(segment.transmission)
+    }
+
+    /// The link is back.
+    pub(super) const fn note_return(&mut self) {
+        self.order.note_return();
+    }
+
+    /// Segments that went onto the link since its last return, each as often as it did.
+    pub(super) const fn sent_since_return(&self) -> u64 {
+        self.order.since_return()
     }
 
     /// Memory that a burst has taken is not kept for good.
