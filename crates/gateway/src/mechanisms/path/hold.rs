@@ -759,9 +759,8 @@ impl Hold {
         }
     }
 
-    /// The link is back, or tells of a drop after its return: an episode begins if anything is kept or owed.
-    fn handle_return(&mut self, cx: &mut Context<'_>) {
-        let was_certain = self.stage.come_back();
+    /// Begins to watch for what the sender cannot know by itself after the link's return.
+    fn watch_sender(&mut self, cx: &mut Context<'_>) {
         self.signal = match cx.sack == Some(false) && self.scope == Scope::All {
             true => Signal::after(self.sleepers.away(cx.now)),
             false => Signal::None,
@@ -776,6 +775,12 @@ impl Hold {
                 .begin(cx.now, Watch::NoTraffic, has_timestamps);
             self.kept.keep_stale(is_watched, cx);
         }
+    }
+
+    /// The link is back, or tells of a drop after its return: an episode begins if anything is kept or owed.
+    fn handle_return(&mut self, cx: &mut Context<'_>) {
+        let was_certain = self.stage.come_back();
+        self.watch_sender(cx);
         let has_waited = self.has_kept();
         // The packet that shows that the link is back may say so.
         match &mut self.kept {
