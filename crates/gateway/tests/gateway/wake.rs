@@ -103,15 +103,20 @@ fn an_idle_connection_is_asked_after_each_outage_three_times_at_most_and_not_aft
 /// later; the link is back after another 15 s.
 fn answered(case: (PathMechanismKind, Version), len: u32) -> Path {
     let mut path = established(case);
-    path.far_data(0, 64);
-    let ack = path.far_number(64);
-    let answer = with(&path.data_packet(0, len), |tcp| tcp.ack = ack);
-    path.near_sends(&answer);
+    asks_and_is_answered(&mut path, len);
     path.after_ms(3_000);
     path.down();
     path.after_ms(15_000);
     path.up();
     path
+}
+
+/// The far host asks with 64 bytes, and the near host answers with `len`.
+fn asks_and_is_answered(path: &mut Path, len: u32) {
+    path.far_data(0, 64);
+    let ack = path.far_number(64);
+    let answer = with(&path.data_packet(0, len), |tcp| tcp.ack = ack);
+    path.near_sends(&answer);
 }
 
 /// A host that asks and waits may have the answer, and have asked again: it is told at once, behind the answer.
@@ -173,10 +178,7 @@ fn few_far_hosts_are_woken_unasked_after_one_return() {
     for port in 1..=100 {
         path.use_port(port);
         path.open();
-        path.far_data(0, 64);
-        let ack = path.far_number(64);
-        let answer = with(&path.data_packet(0, 100), |tcp| tcp.ack = ack);
-        path.near_sends(&answer);
+        asks_and_is_answered(&mut path, 100);
     }
     path.after_ms(3_000);
     path.down();
