@@ -4,12 +4,12 @@
 //! the grid, and its result. A line that was not written to its end is dropped when the journal is
 //! opened again.
 
+use crate::lock::Locked;
 use crate::plan::{Plan, Run};
 use outlast_scenario::result::RunResult;
-use rustix::fs::{FlockOperation, flock};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const FORMAT: &str = "outlast sweep journal 1";
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    file: File,
+    file: Locked,
     length: u64,
     /// Where the line of each run begins, in the order of the tables; zero, where the head stands,
     /// for those that are not done.
@@ -117,15 +117,10 @@ impl Journal {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         let file = options.open(path).map_err(unusable)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(JournalError::Busy {
-                    path: path.to_owned(),
-                });
-            }
-            Err(error) => return Err(unusable(error.into())),
-        }
+        let file = Locked::take(file).map_err(unusable)?;
+        let file = file.ok_or_else(|| JournalError::Busy {
+            path: path.to_owned(),
+        })?;
         let runs = usize::try_from(plan.runs()).expect("a plan has at most MAX_RUNS runs");
         let mut journal = Self {
             path: path.to_owned(),
@@ -165,12 +160,11 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(unusable(error)),
         };
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => file.set_len(0).map_err(unusable),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(JournalError::Busy {
+        match Locked::take(file).map_err(unusable)? {
+            Some(file) => file.set_len(0).map_err(unusable),
+            None => Err(JournalError::Busy {
                 path: path.to_owned(),
             }),
-            Err(error) => Err(unusable(error.into())),
         }
     }
 

@@ -52,6 +52,7 @@ mod check;
 mod datum;
 mod file;
 mod journal;
+mod lock;
 pub mod output;
 mod plan;
 mod range;

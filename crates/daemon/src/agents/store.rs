@@ -210,6 +210,14 @@ impl Store {
     }
 }
 
+impl Drop for Store {
+    fn drop(&mut self) {
+        // To close it is not enough while a child, or a reader of `/proc/PID/fd`, has the open file
+        // for a moment. One that is open and locked can always be given up.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
