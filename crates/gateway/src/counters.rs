@@ -14,6 +14,8 @@ pub struct Counters {
     pub superseded: u64,
     /// Retransmissions not forwarded, because the gateway had just re-sent the same segment.
     pub suppressed: u64,
+    /// Segments dropped so that a sender without SACK hears by one loss that the link's queue is full.
+    pub losses_signalled: u64,
     /// Acknowledgements re-sent at reconnection, those without timestamps that go before them included.
     pub acks_resent: u64,
     /// Segments and datagrams sent towards the link by the gateway.

@@ -531,14 +531,28 @@ fn without_sack_the_oldest_segment_alone_is_lost_as_long_as_the_link_delivers() 
     assert_eq!(bytes_of(&with_sack.sent()), [2, 3, 4, 5, 6, 7]);
     let mut path = back_without(false, 8);
     assert_eq!(bytes_of(&path.sent()), [2]);
-    for n in 3..6 {
+    for n in 4..7 {
         path.far_ack(n * MSS);
-        path.after_ms(15);
+        path.after_ms(5);
         assert_eq!(path.sent(), []);
     }
     // No more comes: what the link has kept has arrived.
     path.after_ms(100);
-    assert_eq!(bytes_of(&path.sent()), [5, 6, 7]);
+    assert_eq!(bytes_of(&path.sent()), [6, 7]);
+}
+
+/// New data would draw duplicates, by which it fills one hole with a timestamp that makes all copies too old.
+#[test]
+fn without_sack_the_sender_waits_until_it_is_heard_that_the_link_has_kept_nothing() {
+    let mut path = back_without(false, 8);
+    assert_eq!(bytes_of(&path.sent()), [2]);
+    // What it repeats waits, too.
+    for n in [5, 8, 9] {
+        assert_eq!(path.data(n * MSS, MSS), Some(TakeReason::BehindKept));
+    }
+    assert_eq!(path.sent(), []);
+    path.after_ms(15);
+    assert_eq!(bytes_of(&path.sent()), [3, 4, 5, 6, 7, 8, 9]);
 }
 
 /// Each new segment draws a duplicate, which says nothing of what the link had kept.
@@ -546,6 +560,7 @@ fn without_sack_the_oldest_segment_alone_is_lost_as_long_as_the_link_delivers() 
 fn without_sack_what_the_sender_goes_on_to_send_does_not_look_like_what_the_link_had_kept() {
     let mut path = back_without(false, 8);
     assert_eq!(bytes_of(&path.sent()), [2]);
+    path.far_ack(4 * MSS);
     for n in 8..12 {
         assert_eq!(path.data(n * MSS, MSS), Some(TakeReason::BehindKept));
     }
@@ -553,10 +568,10 @@ fn without_sack_what_the_sender_goes_on_to_send_does_not_look_like_what_the_link
     let mut sent = Vec::new();
     for _ in 0..4 {
         path.after_ms(20);
-        path.far_ack(2 * MSS);
+        path.far_ack(4 * MSS);
         sent.extend(bytes_of(&path.sent()));
     }
-    assert_eq!(sent, [3, 4, 5, 6, 7]);
+    assert_eq!(sent, [4, 5, 6, 7]);
 }
 
 /// More duplicates than were sent since: the link had kept something.
@@ -585,6 +600,11 @@ fn without_sack_the_sender_hears_once_that_the_queue_is_full() {
 
 /// After an outage of `away`, two segments are missing of what was sent since, and nothing draws their repetition.
 fn standing_still(away: u64, permits_sack: bool) -> Path {
+    standing_still_echoing(away, permits_sack, 2_000)
+}
+
+/// The far host has taken a segment with the timestamp `echo`.
+fn standing_still_echoing(away: u64, permits_sack: bool, echo: u32) -> Path {
     let mut path = back_after_ms(away, permits_sack, 8);
     path.far_ack(8 * MSS);
     path.after_ms(1_000);
@@ -595,7 +615,7 @@ fn standing_still(away: u64, permits_sack: bool) -> Path {
     path.after_ms(20);
     // Its sender has repeated the first of three holes, and the far host has it.
     path.data(10 * MSS, MSS);
-    path.far_ack_echoing(12 * MSS, 2_000);
+    path.far_ack_echoing(12 * MSS, echo);
     path
 }
 
@@ -620,4 +640,32 @@ fn holes_are_filled_for_a_sender_without_sack_that_stands_still() {
     path.far_ack(16 * MSS);
     path.after_ms(1);
     assert_eq!(path.sent(), []);
+}
+
+/// The copies get the newest timestamp that the far host has echoed.
+#[test]
+fn holes_are_filled_one_after_the_other_though_all_copies_are_too_old() {
+    let mut path = standing_still_echoing(4_000, false, 5_050);
+    path.after_ms(1_000);
+    assert_eq!(bytes_of(&path.sent()[..1]), [12]);
+    for n in 13..19 {
+        path.far_ack_echoing(n * MSS, 5_050);
+        path.after_ms(1);
+        assert_eq!(bytes_of(&path.sent()), [n]);
+    }
+}
+
+/// The sender fills a hole with a new timestamp, and then no more: what the gateway has is too old to go out by itself.
+#[test]
+fn holes_are_filled_for_a_sender_that_stands_still_amid_what_the_link_has_lost() {
+    let mut path = back_after_ms(4_000, false, 8);
+    assert_eq!(bytes_of(&path.sent()), [2]);
+    path.far_ack(4 * MSS);
+    assert_eq!(path.data(4 * MSS, MSS), None);
+    path.after_ms(10);
+    path.far_ack_echoing(5 * MSS, 4_030);
+    path.after_ms(200);
+    assert_eq!(path.sent(), [], "its sender may still do it");
+    path.after_ms(300);
+    assert_eq!(bytes_of(&path.sent()), [5]);
 }

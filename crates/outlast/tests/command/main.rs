@@ -48,3 +48,4 @@ mod trace_lab;
 mod tunnels;
 mod typing;
 mod user_timeout;
+mod without_sack;

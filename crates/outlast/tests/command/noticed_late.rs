@@ -4,15 +4,10 @@
 
 use crate::path::told::ToldSite;
 use crate::path::{Over, at_once, wait};
-use crate::support::again;
-use outlast_base::time::{Duration, Instant};
-use outlast_linux::{clock, sysctl};
-use outlast_scenario::IpVersion;
-use outlast_testbed::site::{Place as Host, Site};
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
+use outlast_base::time::Duration;
+use outlast_linux::sysctl;
+use outlast_testbed::site::Place as Host;
+use std::net::Shutdown;
 
 /// From the beginning of the transfer until the link goes.
 const BEFORE: Duration = Duration::from_secs(1);
@@ -33,7 +28,7 @@ fn goes_on_after(over: Option<Over>) -> Option<Duration> {
         .run(without_timestamps)
         .expect("enter")
         .expect("it is the namespace's own");
-    let (upload, read) = upload(&link.site);
+    let (upload, read) = link.transfer(Host::Mobile, Host::Fixed);
     wait(BEFORE);
     link.cut();
     wait(LATE);
@@ -44,29 +39,6 @@ fn goes_on_after(over: Option<Over>) -> Option<Duration> {
     upload.shutdown(Shutdown::Both).expect("it is open");
     link.stop();
     Some(first.since(back))
-}
-
-/// The mobile host sends to the fixed one as fast as it can: its socket, and when something was read.
-fn upload(site: &Site) -> (TcpStream, Receiver<Instant>) {
-    let at = Host::Fixed.address(IpVersion::V4);
-    let listen = || TcpListener::bind((at, 0)).expect("a port");
-    let listener = site.fixed.run(listen).expect("enter");
-    let to = listener.local_addr().expect("bound");
-    let (say, read) = mpsc::channel();
-    thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody sends");
-        let mut buffer = vec![0; 1 << 16];
-        while matches!(again(|| stream.read(&mut buffer)), Ok(1..)) {
-            if say.send(clock::now()).is_err() {
-                break;
-            }
-        }
-    });
-    let connect = || TcpStream::connect(to).expect("it listens");
-    let upload = site.mobile.run(connect).expect("enter");
-    let mut sends = upload.try_clone().expect("a descriptor");
-    thread::spawn(move || while again(|| sends.write_all(&[1; 1 << 16])).is_ok() {});
-    (upload, read)
 }
 
 #[test]

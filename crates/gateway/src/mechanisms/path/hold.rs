@@ -81,7 +81,7 @@ use outlast_base::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 pub(crate) use retention::Retention;
 pub use rules::{HoldRule, HoldRules};
-use segment::{CopyChoice, Fate};
+use segment::{CopyChoice, Fate, Segment};
 use signal::Signal;
 use sleepers::Sleepers;
 use stage::Stage;
@@ -156,11 +156,7 @@ impl PathMechanism for Hold {
             self.stale_echo.note_passed(cx.now, tcp);
         }
         if cx.link.state == LinkState::Up {
-            let round_trip = cx.flow.rtt.patience();
-            // As long as the connection is to move again, kicks go on.
-            let is_outstanding = self.stage.episode().is_none() && self.kept.end().is_some();
-            self.stand_in
-                .note_crossing(cx.now, round_trip, is_outstanding);
+            self.watch_traffic(cx);
         }
         verdict
     }
@@ -419,7 +415,7 @@ impl Hold {
             self.note_holes(cx, tcp, observation);
         }
         if self.stage.episode().is_none() {
-            if self.kept.has_nothing_acceptable() {
+            if self.kept.has_nothing_acceptable() && !self.kept.has_lost() {
                 self.stage.leave_line();
             }
         } else if is_up {
@@ -574,6 +570,7 @@ impl Hold {
             return Verdict::Pass;
         }
         if observation.new_data && cx.link.state == LinkState::Up && self.drops_as_signal(cx) {
+            cx.counters.losses_signalled += 1;
             return Verdict::Taken(TakeReason::FullQueue);
         }
         let (verdict, fate) = match self.waits_behind_gap(cx, packet, observation) {
@@ -663,7 +660,8 @@ impl Hold {
             cx.counters.suppressed += 1;
             return (Verdict::Taken(TakeReason::JustResent), segment.fate);
         }
-        if window.has_lost() && rules.has(HoldRule::WaitBehindOwn) || is_paced {
+        let is_listening = self.stage.episode().is_some_and(Episode::is_listening);
+        if window.has_lost() && rules.has(HoldRule::WaitBehindOwn) || is_paced || is_listening {
             self.stage.wait_in_line();
             return (Verdict::Taken(TakeReason::BehindKept), Fate::Lost);
         }
@@ -675,6 +673,9 @@ impl Hold {
     /// After the last kick in vain what is lost stays where it is, until its sender or the far host shows up.
     fn next(&self) -> Option<Next> {
         let has_lost = match (&self.stage, &self.kept) {
+            (Stage::Recovering { episode, .. }, Kept::Window(window)) if episode.is_listening() => {
+                window.acceptable_front().is_some_and(Segment::is_lost)
+            }
             (Stage::Recovering { .. }, kept) => kept.has_lost(),
             (Stage::InLine, Kept::Window(window)) => window.has_lost(),
             _ => false,
@@ -721,7 +722,7 @@ impl Hold {
                     .map_or(CopyChoice::Freshest, |episode| episode.copy(cx.rules));
                 let packet = window.next_lost(cx, copy)?;
                 if let Some(episode) = episode {
-                    episode.sent_data(&packet);
+                    episode.sent_data(cx.now, &packet);
                 }
                 packet
             }
@@ -775,6 +776,13 @@ impl Hold {
                 .begin(cx.now, Watch::NoTraffic, has_timestamps);
             self.kept.keep_stale(is_watched, cx);
         }
+    }
+
+    /// From now on it counts whether something crosses. As long as the connection is to move again, kicks go on.
+    fn watch_traffic(&mut self, cx: &Context<'_>) {
+        let is_outstanding = self.stage.episode().is_none() && self.kept.end().is_some();
+        self.stand_in
+            .note_crossing(cx.now, cx.flow.rtt.patience(), is_outstanding);
     }
 
     /// The link is back, or tells of a drop after its return: an episode begins if anything is kept or owed.
@@ -874,6 +882,7 @@ impl Hold {
         match episode.kick(cx.now, has_data, is_over) {
             Kick::GiveUp => {
                 self.stage.end_episode();
+                self.watch_traffic(cx);
                 self.resume_timer.forget_unless(false);
             }
             Kick::Again => {
@@ -910,14 +919,13 @@ fn end_doubt(
     answer: Answer,
 ) {
     let lacks_sack = cx.sack == Some(false) && scope == Scope::All;
-    let until = cx.now + cx.flow.rtt.patience() / 2;
     if answer.is_first && lacks_sack && cx.rules.has(HoldRule::DoubtWithoutSack) {
-        episode.await_more(until);
+        episode.listen(cx.now, cx.flow.rtt.smoothed());
         kept.lose_front_if_transmitted();
     } else if answer.is_first || answer.fills_hole && !episode.awaits_more() {
         episode.end_doubt();
         kept.lose_transmitted(episode.target(), scope);
     } else if episode.awaits_more() && (answer.delivers || answer.shows_delivery) {
-        episode.await_more(until);
+        episode.await_more(cx.now + cx.flow.rtt.patience() / 2);
     }
 }

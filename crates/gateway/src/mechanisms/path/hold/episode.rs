@@ -23,8 +23,7 @@ pub(super) struct Episode {
     target: Option<SeqNumber>,
     /// The newest timestamp that the near host had sent by then.
     near_clock: Option<Stamp>,
-    /// The sequence numbers of the first data that went out.
-    first_sent: Option<(SeqNumber, SeqNumber)>,
+    first_sent: Option<FirstSent>,
     /// More data went out behind it.
     has_sent_more: bool,
     doubt: Doubt,
@@ -44,11 +43,21 @@ pub(super) struct Episode {
     is_delivered: bool,
 }
 
+/// The first data that went out.
+#[derive(Clone, Copy, Debug)]
+struct FirstSent {
+    seq: SeqNumber,
+    end: SeqNumber,
+    at: Instant,
+}
+
 /// Whether what was merely transmitted may have arrived, or yet arrive.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Doubt {
     /// The far host has not answered: it may, until then.
     Open { until: Instant },
+    /// It has just answered: nothing else goes out until then, so that what is heard is what the link has kept.
+    Listening { until: Instant },
     /// It has answered, and more of what the link has kept may arrive until then; each such arrival prolongs it.
     Answered { until: Instant },
     /// What is not acknowledged was lost.
@@ -58,7 +67,9 @@ enum Doubt {
 impl Doubt {
     const fn until(self) -> Option<Instant> {
         match self {
-            Self::Open { until } | Self::Answered { until } => Some(until),
+            Self::Open { until } | Self::Listening { until } | Self::Answered { until } => {
+                Some(until)
+            }
             Self::Over => None,
         }
     }
@@ -136,11 +147,14 @@ impl Episode {
     }
 
     /// Data goes out. What was on the link before the first of it arrives before it, or never.
-    pub(super) fn sent_data(&mut self, packet: &Packet) {
+    pub(super) fn sent_data(&mut self, now: Instant, packet: &Packet) {
         self.has_sent_more = self.first_sent.is_some();
         if self.first_sent.is_none() {
-            let len = packet.sequence_len();
-            self.first_sent = packet.tcp().map(|tcp| (tcp.seq, tcp.seq + len));
+            self.first_sent = packet.tcp().map(|tcp| FirstSent {
+                seq: tcp.seq,
+                end: tcp.seq + packet.sequence_len(),
+                at: now,
+            });
         }
     }
 
@@ -180,6 +194,22 @@ impl Episode {
         self.doubt = Doubt::Over;
     }
 
+    /// The far host has answered, and without SACK nobody says what it has. What the link has kept arrives at the link's rate, so
+    /// it is heard within a small part of the `round_trip` before the outage: after as long once more as this answer took, at most,
+    /// which another gateway may have given when the link came back, half-way to the far host.
+    pub(super) fn listen(&mut self, now: Instant, round_trip: Duration) {
+        let answered_in = self
+            .first_sent
+            .map_or(round_trip, |first| now.since(first.at).min(round_trip));
+        let until = now + answered_in + round_trip / 8;
+        self.doubt = Doubt::Listening { until };
+    }
+
+    /// Whether nothing goes out but the oldest segment, so that what is heard is what the link has kept.
+    pub(super) const fn is_listening(&self) -> bool {
+        matches!(self.doubt, Doubt::Listening { .. })
+    }
+
     /// Something may still arrive that the link has kept: until then, unless it goes on.
     pub(super) const fn await_more(&mut self, until: Instant) {
         self.doubt = Doubt::Answered { until };
@@ -194,7 +224,7 @@ impl Episode {
 
     /// Whether the far host has answered, and something may still arrive that the link has kept.
     pub(super) const fn awaits_more(&self) -> bool {
-        matches!(self.doubt, Doubt::Answered { .. })
+        matches!(self.doubt, Doubt::Listening { .. } | Doubt::Answered { .. })
     }
 
     /// Some of what is kept was set aside: for `patience` at most.
@@ -214,7 +244,7 @@ impl Episode {
 
     fn has_come_twice(&self, tcp: &TcpHeader) -> bool {
         let duplicate = tcp.options.sack.first().zip(self.first_sent);
-        duplicate.is_some_and(|(block, (seq, end))| {
+        duplicate.is_some_and(|(block, FirstSent { seq, end, .. })| {
             let is_within = seq.at_or_before(block.left) && block.right.at_or_before(end);
             is_within && block.right.at_or_before(tcp.ack)
         })
