@@ -11,6 +11,8 @@ use outlast_wire::{Packet, SeqNumber, TcpHeader};
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// The shortest: below it, an answer may be late for reasons of scheduling alone.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// However long a round trip seemed to take, its sender's data does not wait for longer until it is heard whether the link has kept something.
+const LONGEST_LISTENING: Duration = Duration::from_secs(1);
 /// A flow whose far host owes no answer (only acknowledgements went its way) is kicked this
 /// often at most.
 const KICKS_WITHOUT_DATA: u8 = 6;
@@ -201,8 +203,8 @@ impl Episode {
         let answered_in = self
             .first_sent
             .map_or(round_trip, |first| now.since(first.at).min(round_trip));
-        let until = now + answered_in + round_trip / 8;
-        self.doubt = Doubt::Listening { until };
+        let lasts = (answered_in + round_trip / 8).min(LONGEST_LISTENING);
+        self.doubt = Doubt::Listening { until: now + lasts };
     }
 
     /// Whether nothing goes out but the oldest segment, so that what is heard is what the link has kept.
@@ -314,5 +316,19 @@ impl Episode {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let all = [self.doubt.until(), self.aside_until, self.next_kick];
         all.into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An acknowledgement that came late once makes a round trip of minutes.
+    #[test]
+    fn nobody_listens_for_longer_than_a_second() {
+        let patience = Duration::from_secs(60);
+        let mut episode = Episode::new(Instant::ZERO, patience, None, None, true);
+        episode.listen(Instant::ZERO, patience);
+        assert_eq!(episode.deadline(), Some(Instant::ZERO + LONGEST_LISTENING));
     }
 }
