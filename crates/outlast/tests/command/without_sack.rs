@@ -19,7 +19,7 @@ const BEFORE: Duration = Duration::from_secs(2);
 const AWAY: Duration = Duration::from_millis(6_200);
 /// What is read after the link's return is more than was under way.
 const READS: usize = 3_000;
-const AT_ONCE: Duration = Duration::from_millis(1_500);
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// A download of whose link the gateway has been told that it went and came back.
 struct Download {
@@ -90,23 +90,35 @@ fn losses_signalled(over: Over, sack: bool) -> Option<u64> {
     Some(counted(&status, "losses_signalled"))
 }
 
+/// Where other tests keep the processors busy, a sender may have too little under way for that.
 #[test]
 fn a_sender_without_sack_hears_of_a_full_queue_by_one_loss() {
     let cases = [
-        (Over::Ebpf, false, 1),
-        (Over::Ebpf, true, 0),
-        (Over::Nfqueue, false, 1),
-        (Over::Nfqueue, true, 0),
+        (Over::Ebpf, false),
+        (Over::Nfqueue, false),
+        (Over::Ebpf, true),
+        (Over::Nfqueue, true),
     ];
-    thread::scope(|scope| {
-        let runs = cases.map(|(over, sack, expected)| {
-            let run = scope.spawn(move || losses_signalled(over, sack));
-            (run, (over, sack, expected))
+    let mut tried = Vec::new();
+    for _ in 0..at_once::TRIES {
+        let all = thread::scope(|scope| {
+            let runs = cases.map(|(over, sack)| scope.spawn(move || losses_signalled(over, sack)));
+            runs.map(|run| run.join().expect("it is measured"))
         });
-        for (run, (over, sack, expected)) in runs {
-            if let Some(signalled) = run.join().expect("it is measured") {
-                assert_eq!(signalled, expected, "{over:?}, SACK: {sack}");
-            }
+        let [
+            Some(ebpf),
+            Some(nfqueue),
+            Some(ebpf_sack),
+            Some(nfqueue_sack),
+        ] = all
+        else {
+            return;
+        };
+        assert_eq!([ebpf_sack, nfqueue_sack], [0, 0], "with SACK");
+        if [ebpf, nfqueue] == [1, 1] {
+            return;
         }
-    });
+        tried.push([ebpf, nfqueue]);
+    }
+    panic!("eBPF, NFQUEUE: {tried:?}");
 }

@@ -6,7 +6,7 @@ use outlast_base::time::Duration;
 use std::thread;
 
 /// How often it is tried: where other tests keep the processors busy a run may be late for their sake.
-const TRIES: u32 = 3;
+pub(crate) const TRIES: u32 = 3;
 /// Without a daemon it takes this many times as long, and more.
 const LATER: u32 = 4;
 
