@@ -11,7 +11,7 @@ use outlast_wire::{Packet, SeqNumber, TcpHeader};
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// The shortest: below it, an answer may be late for reasons of scheduling alone.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
-/// However long a round trip seemed to take, its sender's data does not wait for longer until it is heard whether the link has kept something.
+/// The longest time that a sender's data waits until it is known whether the link has kept something.
 const LONGEST_LISTENING: Duration = Duration::from_secs(1);
 /// A flow whose far host owes no answer (only acknowledgements went its way) is kicked this
 /// often at most.
@@ -196,9 +196,9 @@ impl Episode {
         self.doubt = Doubt::Over;
     }
 
-    /// The far host has answered, and without SACK nobody says what it has. What the link has kept arrives at the link's rate, so
-    /// it is heard within a small part of the `round_trip` before the outage: after as long once more as this answer took, at most,
-    /// which another gateway may have given when the link came back, half-way to the far host.
+    /// The far host has answered, and without SACK it cannot say what it has. What the link has kept arrives at the link's rate:
+    /// one answer after the other within a small part of the `round_trip` before the outage. The first of them may be as late again as
+    /// this answer, which another gateway half-way to the far host may have given.
     pub(super) fn listen(&mut self, now: Instant, round_trip: Duration) {
         let answered_in = self
             .first_sent
