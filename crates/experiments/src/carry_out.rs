@@ -95,13 +95,16 @@ pub fn carry_out_among(
         // A simulation ends soon of itself: one that has begun is not ended early.
         World::Sim if cancel.is_cancelled() => Err(LabError::Cancelled.into()),
         World::Sim => in_sim(job),
-        World::Live => in_reality(job, moments, cancel),
+        World::Live | World::Kernel => in_reality(job, moments, cancel),
     }
 }
 
-/// A job in [`World::Live`] is one with a trial, see [`Job::live`].
+/// A job in [`World::Live`] or [`World::Kernel`] is one with a trial, see [`Job::live`] and [`Job::in_guest`].
 fn in_reality(job: &Job, moments: &Moments, cancel: &Cancel) -> Result<Ran, CarryOutError> {
-    let trial = job.trial.as_ref().expect("`Job::live` sets both");
+    let trial = job
+        .trial
+        .as_ref()
+        .expect("whoever sets the world sets the trial");
     trial
         .carry_out(job, moments, cancel)
         .map_err(|error| match error {

@@ -86,6 +86,12 @@ impl Job {
         self
     }
 
+    /// Has the run carried out in a guest, as `trial` says.
+    #[must_use]
+    pub fn in_guest(self, trial: impl Trial + 'static) -> Self {
+        self.live(trial).in_world(World::Kernel)
+    }
+
     /// Has the run carried out in `world`; in the lab, if nothing is said.
     #[must_use]
     pub fn in_world(mut self, world: World) -> Self {
@@ -131,12 +137,12 @@ impl Job {
     }
 
     /// The share of a batch's `capacity` that it takes: in the lab one for each 10 Mbit/s of link,
-    /// at least one; in the simulator what one of this machine's `cores` is worth; live what the
+    /// at least one; in the simulator and in guests what one of this machine's `cores` is worth; live what the
     /// trial says.
     #[must_use]
     pub fn weight(&self, capacity: u32, cores: u32) -> u32 {
         match self.world {
-            World::Sim => return capacity.div_ceil(cores.max(1)).max(1),
+            World::Sim | World::Kernel => return capacity.div_ceil(cores.max(1)).max(1),
             World::Live => {
                 let trial = self.trial.as_ref();
                 return trial.map_or(1, |trial| trial.weight(capacity));
@@ -186,7 +192,7 @@ impl Job {
         };
         let in_lab = ideal.map_or(run.deadline, |ideal| (ideal * patience).min(run.deadline));
         match self.world {
-            World::Live => {
+            World::Live | World::Kernel => {
                 let trial = self.trial.as_ref().and_then(|trial| trial.expected());
                 trial.unwrap_or(in_lab)
             }

@@ -53,6 +53,7 @@ pub mod tunnels;
 pub mod user_namespace;
 pub mod user_timeout;
 pub mod waker;
+pub mod window;
 
 /// The release of the running kernel, as `uname -r` tells it.
 #[must_use]

@@ -1,8 +1,9 @@
 //! Asking the scheduler for punctuality.
 
-use crate::sys::thread::schedule_round_robin;
-use rustix::process::setpriority_process;
+use crate::sys::thread::{schedule_first_in_first_out, schedule_round_robin};
+use rustix::process::{Pid, setpriority_process};
 use rustix::thread::gettid;
+use std::io;
 
 /// How punctual a thread will be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,4 +32,12 @@ pub fn favour_current_thread() -> Priority {
         Ok(()) => Priority::Favoured,
         Err(_) => Priority::Ordinary,
     }
+}
+
+/// Makes the thread `thread`, of any process, run before all ordinary threads of its processor until it waits.
+///
+/// # Errors
+/// Without the right to it (`CAP_SYS_NICE`), or when there is no such thread.
+pub fn put_first(thread: Pid) -> io::Result<()> {
+    schedule_first_in_first_out(thread)
 }

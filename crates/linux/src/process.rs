@@ -4,7 +4,9 @@ use crate::namespace::Namespace;
 use crate::sys::child::{before_exec, contain};
 use crate::sys::thread::{Fresh, unshare};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, set_parent_process_death_signal,
+};
 use rustix::thread::{
     CapabilitySet, LinkNameSpaceType, configure_capability_in_ambient_set,
     move_into_link_name_space, set_capabilities,
@@ -144,6 +146,13 @@ pub fn place(command: &mut Command, user: Option<OwnedFd>, network: OwnedFd) {
             }
         }
         Ok(())
+    });
+}
+
+/// Makes the kernel kill the program of `command` when the thread that spawns it ends.
+pub fn end_with_this_thread(command: &mut Command) {
+    before_exec(command, || {
+        set_parent_process_death_signal(Some(Signal::KILL))
     });
 }
 

@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    agents, completions, demo, doctor, hip, lab, man, mobile_ip, notify, papers, reload, run, sim,
-    status, sweep, trace, trials,
+    agents, completions, demo, doctor, hip, kernels, lab, man, mobile_ip, notify, papers, reload,
+    run, sim, status, sweep, trace, trials,
 };
 use clap::{Parser, Subcommand};
 
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Sim(sim::Arguments),
     /// Run a grid of scenarios in virtual time, each cell many times, on all cores.
     Sweep(sweep::Arguments),
+    /// List the packaged kernels that can be had for `--kernel`, and unpack one.
+    Kernels(kernels::Arguments),
     /// Find outages in captures, and why each connection stood still.
     Trace(trace::Arguments),
     /// Run published experiments and judge their claims.

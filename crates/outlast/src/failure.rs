@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     Capability(String),
     /// This machine lacks something that the user has been shown: exit code 3.
     Shown(String),
+    /// A program in a guest ended with this exit code, and has told the user why.
+    Told(u8),
 }
 
 impl Failure {
@@ -28,6 +30,7 @@ impl Failure {
             Self::Scenario(error) => (render(error), 2),
             Self::Usage(message) => (format!("error: {message}"), 2),
             Self::Shown(message) => (format!("error: {message}"), 3),
+            Self::Told(code) => return ExitCode::from(*code),
             Self::Capability(message) => {
                 let advice = "`outlast doctor` shows everything that this machine offers";
                 (format!("error: {message}\n{advice}"), 3)

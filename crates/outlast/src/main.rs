@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod failure;
+mod guests;
 mod labs;
 mod markdown;
 mod page;
@@ -18,6 +19,8 @@ use failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // In a guest, this program is the init process.
+    outlast_guest::init::run();
     let cli = Cli::parse();
     if !matches!(cli.command, Command::Run(_)) {
         terminal::log_to_stderr(cli.verbose);
@@ -35,6 +38,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Sim(arguments) => commands::sim::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Papers(arguments) => commands::papers::run(&arguments),
+        Command::Kernels(arguments) => commands::kernels::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Trials(arguments) => commands::trials::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments, cli.verbose),

@@ -21,6 +21,7 @@ pub(crate) struct Display(Mutex<Kind>);
 enum Kind {
     Bars(bars::Bars),
     Lines(lines::Lines),
+    Silent,
 }
 
 impl Display {
@@ -32,11 +33,17 @@ impl Display {
         }))
     }
 
+    /// Shows nothing: nobody sees it before all is over.
+    pub(crate) fn silent() -> Self {
+        Self(Mutex::new(Kind::Silent))
+    }
+
     /// The run of `lane` is getting on.
     pub(crate) fn update(&self, lane: usize, progress: &Progress) {
         match &mut *self.lock() {
             Kind::Bars(bars) => bars.update(lane, progress),
             Kind::Lines(lines) => lines.update(lane, progress),
+            Kind::Silent => {}
         }
     }
 
@@ -45,6 +52,7 @@ impl Display {
         match &mut *self.lock() {
             Kind::Bars(bars) => bars.finish(lane, run),
             Kind::Lines(lines) => lines.finish(lane, run),
+            Kind::Silent => {}
         }
     }
 

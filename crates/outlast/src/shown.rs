@@ -61,7 +61,7 @@ impl Wish<'_> {
         }
         if let Some(file) = self.report {
             let (title, command) = match self.world {
-                World::Lab => ("Lab", "lab"),
+                World::Lab | World::Kernel => ("Lab", "lab"),
                 World::Sim | World::Live => ("Simulation", "sim"),
             };
             let option = if self.control { " --control" } else { "" };
@@ -86,6 +86,7 @@ impl Wish<'_> {
         ScenarioResult {
             scenario: self.scenario.name.clone(),
             world: self.world,
+            kernel: (self.world == World::Kernel).then(outlast_linux::kernel_release),
             runs: of(false),
             control: of(true),
         }

@@ -34,6 +34,7 @@ pub(crate) fn run(
     let plain = own.without_outlast();
     let total = own.run.repeat * if control { 2 } else { 1 };
     let mut result = ScenarioResult {
+        kernel: None,
         scenario: own.name.clone(),
         world: World::Sim,
         runs: Vec::new(),

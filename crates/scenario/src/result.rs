@@ -22,6 +22,8 @@ names! {
         Sim = "sim",
         /// Real kernels and real programs, with the daemon on a real interface.
         Live = "live",
+        /// The lab on a packaged kernel, in an emulated machine and in virtual time.
+        Kernel = "kernel",
     }
 }
 
@@ -32,6 +34,9 @@ pub struct ScenarioResult {
     pub scenario: String,
     /// What executed it.
     pub world: World,
+    /// Release of the packaged kernel; not in JSON in other worlds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// The runs, in order.
     pub runs: Vec<RunResult>,
     /// The control runs: the runs without Outlast, in the same order.

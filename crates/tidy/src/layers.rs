@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 25] = [
+pub const ORDER: [&str; 26] = [
     "outlast",
     "python",
     "papers",
@@ -17,6 +17,7 @@ pub const ORDER: [&str; 25] = [
     "daemon",
     "report",
     "testbed",
+    "guest",
     "lab",
     "linux",
     "sim",

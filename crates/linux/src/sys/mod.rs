@@ -15,3 +15,4 @@ pub(crate) mod struct_ops;
 pub(crate) mod tcp_info;
 pub(crate) mod thread;
 pub(crate) mod tun;
+pub(crate) mod window;

@@ -1,5 +1,6 @@
 //! Namespaces and scheduling of the calling thread.
 
+use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 use std::io;
 
@@ -33,6 +34,17 @@ pub(crate) fn schedule_round_robin() -> io::Result<()> {
     // SAFETY: `parameters` is a valid `sched_param` for the duration of the call; 0 names the
     // calling thread.
     match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Gives the thread `thread` of any process the lowest first-in-first-out real-time priority.
+pub(crate) fn schedule_first_in_first_out(thread: Pid) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    let thread = thread.as_raw_nonzero().get();
+    // SAFETY: `parameters` is a valid `sched_param` for the duration of the call.
+    match unsafe { libc::sched_setscheduler(thread, libc::SCHED_FIFO, &raw const parameters) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

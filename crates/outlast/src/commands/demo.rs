@@ -112,6 +112,7 @@ fn show(
 ) -> Result<(), Failure> {
     if arguments.json {
         let as_result = |run: &page::Run<'_>| ScenarioResult {
+            kernel: None,
             scenario: run.name.to_owned(),
             world,
             runs: vec![run.result.clone()],

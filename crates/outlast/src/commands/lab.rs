@@ -1,6 +1,6 @@
 //! `outlast lab FILE`: a scenario on this machine's kernel TCP.
 
-use crate::commands::lab_shell;
+use crate::commands::{lab_in_guest, lab_shell};
 use crate::failure::Failure;
 use crate::labs;
 use crate::page;
@@ -10,7 +10,7 @@ use crate::terminal;
 use outlast_lab::{Lab, LabError, RunReport};
 use outlast_scenario::Scenario;
 use outlast_scenario::result::World;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -41,6 +41,14 @@ pub(crate) struct Arguments {
     /// Runs at once, each with its control. More than one is faster, and less precise on a busy machine.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     jobs: u32,
+
+    /// Run on this unpacked kernel, in an emulated machine and in virtual time (see `outlast kernels`).
+    #[arg(long, value_name = "DIR")]
+    kernel: Option<PathBuf>,
+
+    /// This is the emulated machine.
+    #[arg(long, hide = true, conflicts_with = "kernel")]
+    in_guest: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -49,28 +57,50 @@ enum Inside {
     Shell(lab_shell::Arguments),
 }
 
+impl Arguments {
+    fn world(&self) -> World {
+        if self.in_guest {
+            World::Kernel
+        } else {
+            World::Lab
+        }
+    }
+
+    fn display(&self, lanes: &[&str]) -> Display {
+        if self.in_guest {
+            Display::silent()
+        } else {
+            Display::new(lanes)
+        }
+    }
+
+    /// The same run, for a guest.
+    fn of_guest<'a>(&'a self, file: &'a Path) -> lab_in_guest::Wanted<'a> {
+        lab_in_guest::Wanted {
+            file,
+            json: self.json,
+            capture: self.capture.as_deref(),
+            report: self.report.as_deref(),
+            control: self.control,
+            jobs: self.jobs,
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(Inside::Shell(arguments)) = &arguments.inside {
         return lab_shell::run(arguments);
     }
     let file = arguments.file.as_ref().expect("clap demands the file");
     let scenario = Scenario::load(file)?;
-    // Asked for first: whether the lab has what the scenario wants does not depend on the run.
-    Lab::new(&scenario, 0)
-        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
-    if arguments.control {
-        shown::check_control(file, &scenario)?;
-    }
-    if let Some(report) = &arguments.report {
-        labs::check_writable(report, "--report")?;
-    }
-    if let Some(directory) = &arguments.capture {
-        labs::make_directory(directory, "--capture")?;
+    check(arguments, file, &scenario)?;
+    if let Some(kernel) = &arguments.kernel {
+        return lab_in_guest::run(kernel, &arguments.of_guest(file), &scenario);
     }
     let wish = Wish {
         scenario: &scenario,
         file,
-        world: World::Lab,
+        world: arguments.world(),
         control: arguments.control,
         json: arguments.json,
         report: arguments.report.as_deref(),
@@ -98,12 +128,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         });
         let lanes: Vec<String> = lanes.collect();
         let lanes: Vec<&str> = lanes.iter().map(String::as_str).collect();
-        let display = Display::new(&lanes);
+        let display = arguments.display(&lanes);
         let outcome = labs::run_at_once(&labs, &cancel, &display);
         display.clear();
         let named = each.zip(outcome.reports);
         reports.extend(named.filter_map(|((index, _, is_control), report)| {
-            Some((wish.name(index, is_control), is_control, report?))
+            let mut report = report?;
+            report.result.settings.world = wish.world;
+            Some((wish.name(index, is_control), is_control, report))
         }));
         if let Some(failure) = outcome.failure {
             return Err(given_up(&wish, &reports, failure)?);
@@ -111,6 +143,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     show(&wish, &reports)?;
     shown::judge(&named(&reports))
+}
+
+/// Refuses what cannot be carried out, before anything is.
+fn check(arguments: &Arguments, file: &Path, scenario: &Scenario) -> Result<(), Failure> {
+    Lab::new(scenario, 0)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+    if arguments.control {
+        shown::check_control(file, scenario)?;
+    }
+    if let Some(report) = &arguments.report {
+        labs::check_writable(report, "--report")?;
+    }
+    if let Some(directory) = &arguments.capture {
+        labs::make_directory(directory, "--capture")?;
+    }
+    Ok(())
 }
 
 /// A run's name, whether it is a control, and what came of it.

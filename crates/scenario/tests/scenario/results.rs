@@ -132,12 +132,14 @@ pub(crate) fn results() -> [ScenarioResult; 3] {
     };
     let shared = shared(&aborted);
     let result = |world, run| ScenarioResult {
+        kernel: None,
         scenario: "bus tunnel".to_owned(),
         world,
         runs: vec![run],
         control: Vec::new(),
     };
     let compared = ScenarioResult {
+        kernel: None,
         control: vec![aborted.clone()],
         ..result(World::Lab, completed)
     };

@@ -1,0 +1,78 @@
+//! Reasons why a guest does not run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a guest could not be made, or did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestError {
+    /// The directory is no unpacked kernel.
+    #[error("{directory}: {problem}; `outlast kernels get 6.12 {directory}` unpacks a kernel")]
+    Kernel {
+        /// The directory.
+        directory: PathBuf,
+        /// What it lacks.
+        problem: String,
+    },
+    /// A program of the host's is missing.
+    #[error("{program} is not installed: on Debian, `apt-get install {package}`")]
+    Program {
+        /// The program.
+        program: String,
+        /// The package that has it.
+        package: &'static str,
+    },
+    /// The distribution's packages cannot be had.
+    #[error("{0}")]
+    Package(String),
+    /// A file of the host's cannot be used.
+    #[error("cannot {action} {path}")]
+    File {
+        /// What was to be done with it.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the kernel says.
+        #[source]
+        source: io::Error,
+    },
+    /// A program or library for the guest cannot be read.
+    #[error("{program} cannot be taken into a guest: {problem}")]
+    Unpackable {
+        /// The program.
+        program: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The emulator refuses something.
+    #[error("the emulator says: {0}")]
+    Emulator(String),
+    /// The guest ended before its job, or said nothing for too long.
+    #[error("the guest {what}; its console ends with:\n{console}")]
+    Lost {
+        /// What became of it.
+        what: &'static str,
+        /// The end of what it wrote to its console.
+        console: String,
+    },
+    /// The job does not fit into the mailbox, or is no job.
+    #[error("the job cannot be handed over: {0}")]
+    Job(String),
+}
+
+impl GuestError {
+    /// True if this machine lacks something that would make it work.
+    #[must_use]
+    pub fn is_missing_capability(&self) -> bool {
+        matches!(self, Self::Program { .. })
+    }
+
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File {
+            action,
+            path,
+            source,
+        }
+    }
+}
