@@ -90,7 +90,7 @@ static long record_piece(__u32 piece, struct recording *recording)
     __u64 ticket = recording->ticket + piece;
     __u32 place = ticket & SLOT_MASK;
     __u32 at = piece * SLOT_DATA;
-    __u32 len = recording->total_len - at;
+    __s64 len = (__u32)(recording->total_len - at);
     struct slot *slot = bpf_map_lookup_elem(&RECORDER, &place);
 
     if (!slot || __sync_lock_test_and_set(&slot->is_busy, 1))
@@ -105,9 +105,7 @@ static long record_piece(__u32 piece, struct recording *recording)
     slot->left_out = recording->left_out;
     if (len > SLOT_DATA)
         len = SLOT_DATA;
-    /* The verifier is to see the bounds that the compiler knows. */
-    asm volatile("" : "+r"(len));
-    if (len > 0 && len <= SLOT_DATA &&
+    if (is_length(&len, SLOT_DATA) &&
         !bpf_skb_load_bytes(recording->skb, recording->from + at, slot->data, len)) {
         publish(&slot->is_busy, 1);
         slot->ticket = ticket + 1;

@@ -106,18 +106,19 @@ struct extent {
 out_of_line int read_v4(struct __sk_buff *skb, const __u8 *fixed, __u8 *source, __u8 *destination,
           struct extent *extent)
 {
-    __u8 header[60] = {};
+    __u8 options[OPTIONS] = {};
     __u32 header_len = (fixed[0] & 15) * 4;
+    __s64 options_len = (__s64)header_len - IPV4_HEADER;
     __u32 total_len = fixed[2] << 8 | fixed[3];
     __u32 fragment = (fixed[6] << 8 | fixed[7]) & 0x3fff;
     __s64 sum;
 
     if (header_len < IPV4_HEADER || total_len < header_len || fragment || fixed[9] != IPPROTO_TCP)
         return 0;
-    /* The verifier cannot see the bounds through the shift. */
-    if (header_len > sizeof(header) || load(skb, 0, header, header_len))
+    if (is_length(&options_len, sizeof(options)) && load(skb, IPV4_HEADER, options, options_len))
         return 0;
-    sum = bpf_csum_diff(0, 0, (__be32 *)header, sizeof(header), 0);
+    sum = bpf_csum_diff(0, 0, (__be32 *)fixed, IPV4_HEADER, 0);
+    sum = bpf_csum_diff(0, 0, (__be32 *)options, sizeof(options), sum);
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
     if ((sum & 0xffff) != 0xffff)
@@ -210,7 +211,7 @@ inline_always int read_v6(struct __sk_buff *skb, const __u8 *fixed, __u8 *source
 /* Options on their way from `place` on. */
 struct options {
     /* Zero is the end of the list, so that what was not read ends it. */
-    __u8 bytes[64];
+    __u8 bytes[48];
     __u32 len;
     __u32 place;
     __u8 window_scale;
@@ -226,18 +227,18 @@ static long read_option(__u32 index, struct options *options)
 
     if (place >= options->len || place >= OPTIONS)
         return 1;
-    kind = options->bytes[place & 63];
+    kind = options->bytes[place];
     if (kind == 0)
         return 1;
     if (kind == 1) {
         options->place = place + 1;
         return 0;
     }
-    len = options->bytes[(place + 1) & 63];
+    len = options->bytes[place + 1];
     if (len < 2 || place + len > options->len)
         return 1;
     if (kind == 3 && len == 3) {
-        options->window_scale = options->bytes[(place + 2) & 63];
+        options->window_scale = options->bytes[place + 2];
         options->has_window_scale = 1;
     }
     if (kind == 4 && len == 2)
@@ -249,8 +250,9 @@ static long read_option(__u32 index, struct options *options)
 out_of_line void read_options(struct __sk_buff *skb, __u32 at, __u32 len, struct segment *tcp)
 {
     struct options options = { .len = len };
+    __s64 bytes = len;
 
-    if (len == 0 || len > OPTIONS || load(skb, at, options.bytes, len))
+    if (!is_length(&bytes, OPTIONS) || load(skb, at, options.bytes, bytes))
         return;
     bpf_loop(OPTIONS, read_option, &options, 0);
     tcp->window_scale = options.window_scale;
@@ -481,6 +483,7 @@ inline_always int copy_headers(struct __sk_buff *skb, __u8 *to, __u32 len)
 {
     const __u8 *ip = (const __u8 *)(long)skb->data, *end = (const __u8 *)(long)skb->data_end;
     __u32 link_header = COMMON.link_header;
+    __s64 bytes;
 
     if (link_header <= ETH_HLEN) {
         ip += link_header;
@@ -489,9 +492,8 @@ inline_always int copy_headers(struct __sk_buff *skb, __u8 *to, __u32 len)
             (len == 72 && copy(to, ip, end, 72)) || (len == 60 && copy(to, ip, end, 60)))
             return 1;
     }
-    /* The verifier is to see the bounds that the compiler knows. */
-    asm volatile("" : "+r"(len));
-    return len > 0 && len <= LONGEST_ACK && !load(skb, 0, to, len);
+    bytes = len;
+    return is_length(&bytes, LONGEST_ACK) && !load(skb, 0, to, bytes);
 }
 
 /* The segment without payload that passes is the newest one in its direction. */
@@ -685,8 +687,13 @@ inline_always struct entry *enter(const struct key *key, const struct segment *t
  */
 verified_once int promote(const struct key *key, const struct entry *entry)
 {
-    if (key && entry && (slot_of(key) || add(key, entry)))
-        bpf_map_delete_elem(&OPENINGS, key);
+    struct key inner_key;
+
+    if (key && entry && (slot_of(key) || add(key, entry))) {
+        /* As in `take_in`. */
+        inner_key = *key;
+        bpf_map_delete_elem(&OPENINGS, &inner_key);
+    }
     return 0;
 }
 
@@ -835,7 +842,7 @@ out_of_line int come_back(const struct key *key, struct entry *entry, __u64 now,
 }
 
 /* A segment that does not belong to the connection whose addresses and ports it has; what it meant. */
-out_of_line int contest(const struct key *key, struct entry *entry, __u64 now, enum direction direction,
+inline_always int contest(const struct key *key, struct entry *entry, __u64 now, enum direction direction,
           const struct segment *tcp)
 {
     struct contest *contest = bpf_map_lookup_elem(&CONTESTS, key);
@@ -879,16 +886,19 @@ struct passing {
 };
 
 /* Takes any segment into its flow, which is locked; what is to be done about it. */
-verified_once int take_in(struct __sk_buff *skb, const struct key *key, struct entry *entry,
+verified_once int take_in(struct __sk_buff *skb, const struct key *outer_key, struct entry *entry,
           const struct passing *passing)
 {
     enum direction direction;
+    struct key inner_key, *key = &inner_key;
     struct timing was;
     __u8 is_contested;
     int meant = 0;
 
-    if (!key || !entry || !passing)
+    if (!outer_key || !entry || !passing)
         return 0;
+    /* In Linux 6.1 a map takes its key from the function's own stack only. */
+    inner_key = *outer_key;
     direction = passing->direction == TO_LINK ? TO_LINK : FROM_LINK;
     is_contested = entry->flow.is_contested;
     /* Of a connection that is not alive, more would be believed than of the first one. */

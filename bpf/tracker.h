@@ -20,6 +20,20 @@
 #define verified_once __attribute__((noinline))
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
+/*
+ * Checks that `*len` is one of 1 to `most`, so that every verifier sees it: both comparisons are of the 64-bit register
+ * that is the helper's argument. Left alone, the compiler makes one comparison of `*len - 1` in another register, and
+ * the verifiers of Linux 6.1 and 6.12 do not relate the two.
+ */
+inline_always int is_length(__s64 *len, __s64 most)
+{
+    asm volatile("" : "+r"(*len));
+    if (*len < 1)
+        return 0;
+    asm volatile("" : "+r"(*len));
+    return *len <= most;
+}
+
 /* This machine's processors see each other's writes in the order in which they are made. */
 const volatile __u8 IS_ORDERED = 0;
 
@@ -334,7 +348,7 @@ inline_always int advance(struct half *sender, struct half *receiver,
 }
 
 /* Most connections are in their midst, where one look at both halves says so. */
-out_of_line int are_finished(const struct flow *flow)
+inline_always int are_finished(const struct flow *flow)
 {
     return is_finished(&flow->near) && is_finished(&flow->far);
 }
