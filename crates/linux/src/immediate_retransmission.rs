@@ -97,7 +97,7 @@ impl ImmediateError {
         }
     }
 
-    /// The error with its causes, in one line, without what the verifier has to say at length.
+    /// The error with its causes, in one line; of a verifier's log only the reason.
     #[must_use]
     pub fn with_causes(&self) -> String {
         causes::in_one_line(self)
