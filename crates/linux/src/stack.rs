@@ -396,6 +396,12 @@ impl TcpStack {
     pub fn slow_start_control(&self) -> Result<&str, Lack> {
         match &self.initial_window {
             Ok(chosen) => Ok(chosen.shown_name()),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Err(Lack {
+                what: format!(
+                    "this kernel takes no congestion control of BPF programs that ends with its process: {error}"
+                ),
+                remedy: NEEDS_FOR_SLOW_START.kernel,
+            }),
             Err(error) => Err(NEEDS_FOR_SLOW_START.lack(error)),
         }
     }
