@@ -48,6 +48,7 @@ mod testing;
 pub mod ticks;
 pub mod timer;
 pub mod tracker;
+mod traffic_control;
 pub mod tun;
 pub mod tunnels;
 pub mod user_namespace;

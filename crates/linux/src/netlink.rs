@@ -1,6 +1,7 @@
 //! Setting up interfaces, addresses and routes (rtnetlink), without the `ip` program.
 
 mod exchange;
+pub(crate) mod filters;
 mod made;
 mod own;
 mod queues;

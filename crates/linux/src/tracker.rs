@@ -9,7 +9,8 @@
 //! overwritten, and of each connection the newest acknowledgement in both directions.
 //!
 //! Nothing is pinned: programs and maps are gone when the [`Tracker`] is dropped, or the process
-//! ends.
+//! ends. Before Linux 6.6 the killed process leaves a filter that does nothing
+//! (`crates/linux/src/traffic_control.rs`).
 
 mod entry;
 mod key;
@@ -24,11 +25,11 @@ pub use pass_through::PassThrough;
 pub use recorder::Recorded;
 
 use crate::netlink::{NetlinkError, RouteSocket};
-use crate::sys::bpf::{self, Tags};
+use crate::sys::bpf::{self, Hook, Tags};
+use crate::traffic_control::{Attachment, Order, Spot, Way};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::ProgramError;
-use aya::programs::links::LinkOrder;
-use aya::programs::tc::{SchedClassifier, SchedClassifierLinkId, TcAttachOptions, TcAttachType};
+use aya::programs::tc::SchedClassifier;
 use aya::{Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
 use entry::ENTRY;
 use key::{KEY, Secrets};
@@ -44,9 +45,9 @@ use table::{BUCKET, Room, Table};
 
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/tracker.bpf.o");
 
-const PROGRAMS: [(Direction, &str, TcAttachType); 2] = [
-    (Direction::ToLink, "to_link", TcAttachType::Egress),
-    (Direction::FromLink, "from_link", TcAttachType::Ingress),
+const PROGRAMS: [(Direction, &str, Hook); 2] = [
+    (Direction::ToLink, "to_link", Hook::Egress),
+    (Direction::FromLink, "from_link", Hook::Ingress),
 ];
 
 /// `struct contest`: only the kernel reads it.
@@ -97,7 +98,7 @@ pub enum TrackerError {
     Program(#[from] ProgramError),
     /// The kernel does not let a program be attached.
     #[error("cannot attach a program of the flow tracker")]
-    Attach(#[source] ProgramError),
+    Attach(#[source] io::Error),
     /// There is no such interface, or it cannot be looked at.
     #[error("cannot attach the flow tracker")]
     Interface(#[source] NetlinkError),
@@ -122,7 +123,9 @@ pub struct Tracker {
     table: Table,
     recorder: Recorder,
     suspicions: RingBuf<MapData>,
-    attached: Vec<(&'static str, SchedClassifierLinkId)>,
+    /// The programs' ways to an interface, in their order.
+    ways: [Way; 2],
+    attached: Vec<Attachment>,
 }
 
 /// Packets by what became of them.
@@ -221,8 +224,13 @@ impl Tracker {
             .map_max_entries("RECORDER", slots)
             .load(OBJECT)?;
         for (_, name, _) in PROGRAMS {
-            classifier(&mut ebpf, name)?.load()?;
+            let program = ebpf.program_mut(name).expect("the object has it");
+            <&mut SchedClassifier>::try_from(program)?.load()?;
         }
+        let ways = [
+            Way::of(program(&ebpf, "to_link")?).map_err(TrackerError::Attach)?,
+            Way::of(program(&ebpf, "from_link")?).map_err(TrackerError::Attach)?,
+        ];
         let [entries, index, hand] = ["FLOWS", "INDEX", "HAND"].map(|name| data(&ebpf, name));
         let table = Table::of(entries, index, hand, room).map_err(TrackerError::Read)?;
         let recorder = Recorder::of(data(&ebpf, "RECORDER"), data(&ebpf, "POSITION"), slots)
@@ -235,6 +243,7 @@ impl Tracker {
             table,
             recorder,
             suspicions,
+            ways,
             attached: Vec::new(),
         })
     }
@@ -243,36 +252,31 @@ impl Tracker {
     /// network namespace of the calling thread.
     ///
     /// # Errors
-    /// When there is no such interface, on a kernel before 6.6 (tcx), or without `CAP_NET_ADMIN`.
+    /// When there is no such interface, on a kernel without a way to attach programs, behind others' filters
+    /// before Linux 6.6 (tcx), or without `CAP_NET_ADMIN`.
     pub fn attach(&mut self, interface: &str) -> Result<(), TrackerError> {
         self.detach();
-        let link_header = RouteSocket::open()
-            .and_then(|mut route| route.link_header(interface))
+        let (index, link_header) = RouteSocket::open()
+            .and_then(|mut route| Ok((route.interface(interface)?, route.link_header(interface)?)))
             .map_err(TrackerError::Interface)?;
         let map = self.ebpf.map_mut(".data").expect("the object has it");
         let mut common: Array<_, [u8; COMMON]> = Array::try_from(map)?;
         let mut bytes = [0; COMMON];
         bytes[LINK_HEADER_AT..][..4].copy_from_slice(&link_header.to_ne_bytes());
         common.set(0, bytes, 0)?;
-        for (_, name, kind) in PROGRAMS {
+        let mut spot = Spot::at(index);
+        for ((_, name, hook), way) in PROGRAMS.into_iter().zip(&self.ways) {
             // Others' programs may end the line, and may change what passes; ours do neither.
-            let options = TcAttachOptions::TcxOrder(LinkOrder::first());
-            let link = classifier(&mut self.ebpf, name)?;
-            let link = link
-                .attach_with_options(interface, kind, options)
-                .map_err(TrackerError::Attach)?;
-            self.attached.push((name, link));
+            let program = program(&self.ebpf, name)?;
+            let attached = way.attach(program, &mut spot, hook, Order::First);
+            self.attached.push(attached.map_err(TrackerError::Attach)?);
         }
         Ok(())
     }
 
     /// Lets no packets go through the programs any more.
     pub fn detach(&mut self) {
-        for (name, link) in self.attached.drain(..) {
-            let detached = classifier(&mut self.ebpf, name).and_then(|p| p.detach(link));
-            // Where the interface is gone, so is the link.
-            debug_assert!(detached.is_ok(), "{detached:?}");
-        }
+        self.attached.clear();
     }
 
     /// Lets one Ethernet frame go through a program, without a network, at a time that only
@@ -346,9 +350,7 @@ impl Tracker {
     ) -> Result<Duration, TrackerError> {
         let name = PROGRAMS.iter().find(|(known, ..)| *known == direction);
         let (_, name, _) = name.expect("there is one for each direction");
-        let program = self.ebpf.program(name).expect("the object has it");
-        let program: &SchedClassifier = program.try_into()?;
-        bpf::run(program.fd()?.as_fd(), frame, tags, times).map_err(TrackerError::Try)
+        bpf::run(program(&self.ebpf, name)?, frame, tags, times).map_err(TrackerError::Try)
     }
 
     /// What is known of a connection.
@@ -505,9 +507,10 @@ impl AsFd for Tracker {
     }
 }
 
-fn classifier<'e>(ebpf: &'e mut Ebpf, name: &str) -> Result<&'e mut SchedClassifier, ProgramError> {
-    let program = ebpf.program_mut(name).expect("the object has it");
-    program.try_into()
+/// The descriptor of a loaded program.
+fn program<'e>(ebpf: &'e Ebpf, name: &str) -> Result<BorrowedFd<'e>, ProgramError> {
+    let program = ebpf.program(name).expect("the object has it");
+    Ok(<&SchedClassifier>::try_from(program)?.fd()?.as_fd())
 }
 
 /// The descriptor of a map.
@@ -522,7 +525,7 @@ fn data<'e>(ebpf: &'e Ebpf, name: &str) -> BorrowedFd<'e> {
 mod tests {
     use super::*;
     use crate::netlink::InterfaceSettings;
-    use crate::sys::bpf::{Hook, Word};
+    use crate::sys::bpf::Word;
     use crate::testing::fresh_namespace;
     use outlast_gateway::tracking::Phase;
     use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
@@ -579,9 +582,12 @@ mod tests {
             };
             route.configure(lo, &up).expect("up");
             let theirs = bpf::load_program(Word::Pass).expect("as ours");
-            let _attached = [Hook::Egress, Hook::Ingress]
-                .map(|hook| bpf::attach_tcx(theirs.as_fd(), lo.0, hook).expect("tcx"));
-            tracker.attach("lo").expect("tcx");
+            let way = Way::of(theirs.as_fd()).expect("as ours");
+            let _attached = [Hook::Egress, Hook::Ingress].map(|hook| {
+                let attached = way.attach(theirs.as_fd(), &mut Spot::at(lo), hook, Order::Last);
+                attached.expect("as ours")
+            });
+            tracker.attach("lo").expect("as theirs");
             let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
             let server = listener.local_addr().expect("bound");
             let client = TcpStream::connect(server).expect("connect");

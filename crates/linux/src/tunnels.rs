@@ -3,16 +3,18 @@
 //!
 //! Super-segments stay whole in both directions. Only plain packets of known tunnels are taken; all
 //! others go on as if there were no programs. Nothing is pinned: programs, maps and attachments
-//! are gone when the [`KernelTunnels`] is dropped, or the process ends.
+//! are gone when the [`KernelTunnels`] is dropped, or the process ends. Before Linux 6.6 the killed
+//! process leaves filters that do nothing (`crates/linux/src/traffic_control.rs`).
 
 use crate::causes;
 use crate::netlink::InterfaceIndex;
-use crate::sys::bpf::{self, Hook};
+use crate::sys::bpf::Hook;
 use crate::tracker::Lack;
+use crate::traffic_control::{Attachment, Order, Spot, Way};
 use aya::maps::{HashMap, MapData, MapError, PerCpuArray};
 use aya::programs::{ProgramError, SchedClassifier};
 use aya::{Ebpf, EbpfError, EbpfLoader, include_bytes_aligned};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -143,9 +145,11 @@ pub struct KernelTunnelCounters {
 /// The loaded programs. They and all tunnels are gone when this is dropped.
 pub struct KernelTunnels {
     ebpf: Ebpf,
+    /// The programs' ways to interfaces, by their names.
+    ways: BTreeMap<&'static str, Way>,
     /// The device's.
-    entry: Option<OwnedFd>,
-    attached: BTreeMap<u32, OwnedFd>,
+    entry: Option<Attachment>,
+    attached: BTreeMap<u32, Attachment>,
 }
 
 impl KernelTunnels {
@@ -168,8 +172,14 @@ impl KernelTunnels {
             let program: &mut SchedClassifier = program.try_into()?;
             program.load()?;
         }
+        let mut ways = BTreeMap::new();
+        for name in [ENTER, LEAVE_ETHERNET, LEAVE_PLAIN] {
+            let way = Way::of(program(&ebpf, name)?).map_err(KernelTunnelError::Attach)?;
+            ways.insert(name, way);
+        }
         Ok(Self {
             ebpf,
+            ways,
             entry: None,
             attached: BTreeMap::new(),
         })
@@ -179,7 +189,7 @@ impl KernelTunnels {
     /// the calling thread.
     ///
     /// # Errors
-    /// When there is none, on a kernel before 6.6 (tcx), or without `CAP_NET_ADMIN`.
+    /// When there is none, on a kernel without a way to attach programs, or without `CAP_NET_ADMIN`.
     pub fn attach_device(&mut self, device: InterfaceIndex) -> Result<(), KernelTunnelError> {
         self.entry = Some(self.attach_program(ENTER, device, Hook::Egress)?);
         Ok(())
@@ -221,10 +231,11 @@ impl KernelTunnels {
         name: &str,
         interface: InterfaceIndex,
         hook: Hook,
-    ) -> Result<OwnedFd, KernelTunnelError> {
-        let program = self.ebpf.program(name).expect("the object has it");
-        let program: &SchedClassifier = program.try_into()?;
-        bpf::attach_tcx(program.fd()?.as_fd(), interface.0, hook).map_err(KernelTunnelError::Attach)
+    ) -> Result<Attachment, KernelTunnelError> {
+        let program = program(&self.ebpf, name)?;
+        self.ways[name]
+            .attach(program, &mut Spot::at(interface), hook, Order::Last)
+            .map_err(KernelTunnelError::Attach)
     }
 
     /// Packets of, or for, a mobile node enter this tunnel from now on, or none.
@@ -294,6 +305,12 @@ impl fmt::Debug for KernelTunnels {
             .field("attached", &self.attached)
             .finish_non_exhaustive()
     }
+}
+
+/// The descriptor of a loaded program.
+fn program<'e>(ebpf: &'e Ebpf, name: &str) -> Result<BorrowedFd<'e>, ProgramError> {
+    let program = ebpf.program(name).expect("the object has it");
+    Ok(<&SchedClassifier>::try_from(program)?.fd()?.as_fd())
 }
 
 fn entrance_bytes(entrance: &Entrance) -> [u8; ENTRANCE] {

@@ -7,6 +7,7 @@ use crate::silence::Silence;
 use crate::stack::TcpStack;
 use crate::sys::bpf;
 use crate::tracker::{Tracker, TrackerConfig, TrackerError};
+use crate::traffic_control::{Order, Spot, Way};
 use crate::tunnels::{KernelTunnelConfig, KernelTunnelError, KernelTunnels, MobileIs};
 use crate::user_timeout::{UserTimeoutConfig, UserTimeouts};
 use outlast_host::control::EndpointControl;
@@ -27,11 +28,16 @@ pub(super) fn traffic_control() -> ProbeResult {
             return missing(format!("cannot load a program: {error}"), remedy);
         }
     };
-    match bpf::attach_tcx(program.as_fd(), LOOPBACK, bpf::Hook::Ingress) {
-        Ok(_) => available("loaded a program and attached it (tcx)"),
+    let attached = Way::of(program.as_fd()).and_then(|way| {
+        let mut spot = Spot::at(InterfaceIndex(LOOPBACK));
+        way.attach(program.as_fd(), &mut spot, bpf::Hook::Ingress, Order::Last)?;
+        Ok(way.name())
+    });
+    match attached {
+        Ok(way) => available(format!("loaded a program and attached it ({way})")),
         Err(error) => missing(
             format!("programs load, but none can be attached: {error}"),
-            "Linux 6.6 or newer (tcx)",
+            "Linux 6.6 or newer (tcx), or CONFIG_NET_CLS_BPF and CONFIG_NET_SCH_INGRESS",
         ),
     }
 }

@@ -47,7 +47,7 @@ impl RouteSocket {
 }
 
 /// The kernel's numbers of interfaces are signed here.
-const fn index_of(interface: InterfaceIndex) -> i32 {
+pub(super) const fn index_of(interface: InterfaceIndex) -> i32 {
     interface.0.cast_signed()
 }
 

@@ -11,7 +11,7 @@
 //!
 //! What breaks it: a kernel before 6.4, and one without BTF.
 
-use crate::sys::bpf::Instruction;
+use crate::sys::bpf::{Instruction, instruction};
 use crate::sys::struct_ops;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use std::collections::BTreeMap;
@@ -145,20 +145,6 @@ fn name(random: u32) -> [u8; NAME] {
     let mut name = [0; NAME];
     name[..text.len()].copy_from_slice(text.as_bytes());
     name
-}
-
-/// One instruction, of registers by their numbers.
-fn instruction(code: u8, to: u8, from: u8, offset: i16, immediate: i32) -> Instruction {
-    let registers = match cfg!(target_endian = "little") {
-        true => from << 4 | to,
-        false => to << 4 | from,
-    };
-    Instruction {
-        code,
-        registers,
-        offset,
-        immediate,
-    }
 }
 
 /// `tp->snd_cwnd = min(tp->snd_cwnd, WINDOW); tp->snd_ssthresh = max(tp->packets_out / 2, WINDOW);`

@@ -4,10 +4,15 @@ use outlast_base::time::Duration;
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 
+const BPF_MAP_CREATE: libc::c_int = 0;
+const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 const BPF_PROG_LOAD: libc::c_int = 5;
 const BPF_PROG_TEST_RUN: libc::c_int = 10;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
+const BPF_MAP_TYPE_PROG_ARRAY: u32 = 3;
+/// Before all programs that are there.
+const BPF_F_BEFORE: u32 = 1 << 3;
 
 /// Where a traffic-control program is attached (tcx, Linux 6.6).
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +32,45 @@ pub(crate) struct Instruction {
     pub(crate) registers: u8,
     pub(crate) offset: i16,
     pub(crate) immediate: i32,
+}
+
+/// One instruction, of registers by their numbers.
+pub(crate) const fn instruction(
+    code: u8,
+    to: u8,
+    from: u8,
+    offset: i16,
+    immediate: i32,
+) -> Instruction {
+    let registers = match cfg!(target_endian = "little") {
+        true => from << 4 | to,
+        false => to << 4 | from,
+    };
+    Instruction {
+        code,
+        registers,
+        offset,
+        immediate,
+    }
+}
+
+/// `union bpf_attr` for `BPF_MAP_CREATE`, up to the last field that is not zero.
+#[repr(C)]
+struct CreateMap {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+}
+
+/// `union bpf_attr` for `BPF_MAP_UPDATE_ELEM`.
+#[repr(C)]
+struct UpdateElement {
+    map_fd: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
 }
 
 /// `union bpf_attr` for `BPF_PROG_LOAD`, up to the last field that is not zero.
@@ -170,41 +214,91 @@ pub(crate) enum Word {
     /// It passes, and nobody behind sees it (`TCX_PASS`, `TC_ACT_OK`).
     #[cfg(test)]
     Pass = 0,
+    /// It is dropped (`TC_ACT_SHOT`).
+    #[cfg(test)]
+    Drop = 2,
 }
 
 /// Loads a traffic-control program that says the same of every packet.
 pub(crate) fn load_program(word: Word) -> io::Result<OwnedFd> {
     // r0 = word; exit
-    let program = [
-        Instruction {
-            code: 0xb7,
-            registers: 0,
-            offset: 0,
-            immediate: word as i32,
-        },
-        Instruction {
-            code: 0x95,
-            registers: 0,
-            offset: 0,
-            immediate: 0,
-        },
-    ];
+    load(&[
+        instruction(0xb7, 0, 0, 0, word as i32),
+        instruction(0x95, 0, 0, 0, 0),
+    ])
+}
+
+/// Loads a traffic-control program that jumps to the program in `array`, and lets whoever is behind decide
+/// where there is none.
+pub(crate) fn load_trampoline(array: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // The source of an address that is a map's descriptor, and the helper that jumps.
+    const PSEUDO_MAP_FD: u8 = 1;
+    const TAIL_CALL: i32 = 12;
+    // r1 is the packet; r2 = array; r3 = 0; tail call; r0 = Next; exit
+    load(&[
+        instruction(0x18, 2, PSEUDO_MAP_FD, 0, array.as_raw_fd()),
+        instruction(0, 0, 0, 0, 0),
+        instruction(0xb7, 3, 0, 0, 0),
+        instruction(0x85, 0, 0, 0, TAIL_CALL),
+        instruction(0xb7, 0, 0, 0, Word::Next as i32),
+        instruction(0x95, 0, 0, 0, 0),
+    ])
+}
+
+fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
     let attributes = LoadProgram {
         prog_type: BPF_PROG_TYPE_SCHED_CLS,
-        insn_cnt: 2,
+        insn_cnt: program.len() as u32,
         insns: program.as_ptr().expose_provenance() as u64,
         license: c"Dual MIT/GPL".as_ptr().expose_provenance() as u64,
     };
     bpf(BPF_PROG_LOAD, &attributes)
 }
 
-/// Attaches `program` to interface `index`; dropping the descriptor detaches it.
-pub(crate) fn attach_tcx(program: BorrowedFd<'_>, index: u32, hook: Hook) -> io::Result<OwnedFd> {
+/// Makes an array for one program, which the kernel empties when no process has it open any more.
+pub(crate) fn create_program_array() -> io::Result<OwnedFd> {
+    let attributes = CreateMap {
+        map_type: BPF_MAP_TYPE_PROG_ARRAY,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 1,
+    };
+    bpf(BPF_MAP_CREATE, &attributes)
+}
+
+/// Puts `program` into such an array.
+pub(crate) fn put_program(array: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let (place, program) = (0_u32, program.as_raw_fd());
+    let attributes = UpdateElement {
+        map_fd: array.as_raw_fd().cast_unsigned(),
+        padding: 0,
+        key: (&raw const place).expose_provenance() as u64,
+        value: (&raw const program).expose_provenance() as u64,
+        flags: 0,
+    };
+    call(BPF_MAP_UPDATE_ELEM, &attributes).map(drop)
+}
+
+/// True if the kernel attaches traffic-control programs by links (tcx).
+pub(crate) fn has_tcx(program: BorrowedFd<'_>) -> bool {
+    // There is no interface of that number: whoever knows the command says so.
+    let answer = attach_tcx(program, 0, Hook::Ingress, false);
+    !answer.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL))
+}
+
+/// Attaches `program` to interface `index`, before all others there or behind them; dropping the descriptor
+/// detaches it.
+pub(crate) fn attach_tcx(
+    program: BorrowedFd<'_>,
+    index: u32,
+    hook: Hook,
+    is_first: bool,
+) -> io::Result<OwnedFd> {
     let attributes = CreateLink {
         prog_fd: program.as_raw_fd().cast_unsigned(),
         target_ifindex: index,
         attach_type: hook as u32,
-        flags: 0,
+        flags: if is_first { BPF_F_BEFORE } else { 0 },
         relative_fd: 0,
         padding: 0,
         expected_revision: 0,
@@ -214,10 +308,17 @@ pub(crate) fn attach_tcx(program: BorrowedFd<'_>, index: u32, hook: Hook) -> io:
 
 /// A command that answers with a descriptor.
 pub(super) fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<OwnedFd> {
+    let fd = call(command, attributes)?;
+    // SAFETY: the kernel has just made this descriptor for us; nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A command that only reads its attributes; answers with a number that is not negative.
+fn call<A>(command: libc::c_int, attributes: &A) -> io::Result<i32> {
     // SAFETY: `attributes` is a prefix of `union bpf_attr` for the command, readable for the
-    // length given, and the pointers in it are valid until the call returns. Both commands only
+    // length given, and the pointers in it are valid until the call returns. All commands only
     // read it.
-    let fd = unsafe {
+    let answer = unsafe {
         libc::syscall(
             libc::SYS_bpf,
             command,
@@ -225,10 +326,8 @@ pub(super) fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<OwnedFd
             size_of::<A>(),
         )
     };
-    let fd = i32::try_from(fd).unwrap_or(-1);
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
+    match i32::try_from(answer) {
+        Ok(number @ 0..) => Ok(number),
+        _ => Err(io::Error::last_os_error()),
     }
-    // SAFETY: the kernel has just made this descriptor for us; nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

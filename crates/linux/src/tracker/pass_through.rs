@@ -4,6 +4,7 @@
 use super::TrackerError;
 use crate::netlink::RouteSocket;
 use crate::sys::bpf::{self, Hook, Tags, Word};
+use crate::traffic_control::{Attachment, Order, Spot, Way};
 use outlast_base::time::Duration;
 use rustix::fd::{AsFd, OwnedFd};
 
@@ -11,7 +12,8 @@ use rustix::fd::{AsFd, OwnedFd};
 #[derive(Debug)]
 pub struct PassThrough {
     program: OwnedFd,
-    links: Vec<OwnedFd>,
+    way: Way,
+    attached: Vec<Attachment>,
 }
 
 impl PassThrough {
@@ -21,22 +23,29 @@ impl PassThrough {
     /// Without `CAP_BPF` and `CAP_NET_ADMIN`, or on a kernel without eBPF.
     pub fn load() -> Result<Self, TrackerError> {
         let program = bpf::load_program(Word::Next).map_err(TrackerError::Try)?;
-        let links = Vec::new();
-        Ok(Self { program, links })
+        let way = Way::of(program.as_fd()).map_err(TrackerError::Attach)?;
+        Ok(Self {
+            program,
+            way,
+            attached: Vec::new(),
+        })
     }
 
     /// Lets the packets of `interface` go through it in both directions, in the network namespace
     /// of the calling thread.
     ///
     /// # Errors
-    /// When there is no such interface, on a kernel before 6.6 (tcx), or without `CAP_NET_ADMIN`.
+    /// When there is no such interface, on a kernel without a way to attach programs, or without
+    /// `CAP_NET_ADMIN`.
     pub fn attach(&mut self, interface: &str) -> Result<(), TrackerError> {
         let index = RouteSocket::open()
             .and_then(|mut route| route.interface(interface))
             .map_err(TrackerError::Interface)?;
+        let mut spot = Spot::at(index);
         for hook in [Hook::Egress, Hook::Ingress] {
-            let link = bpf::attach_tcx(self.program.as_fd(), index.0, hook);
-            self.links.push(link.map_err(TrackerError::Try)?);
+            let program = self.program.as_fd();
+            let attached = self.way.attach(program, &mut spot, hook, Order::Last);
+            self.attached.push(attached.map_err(TrackerError::Attach)?);
         }
         Ok(())
     }
