@@ -23,6 +23,7 @@ pub(crate) use outlast_skip::skip;
 use rustix::fd::AsFd;
 use serde_json::Value;
 use std::net::IpAddr;
+use std::process::Command;
 pub(crate) use transfer::{Gate, Transfer, acknowledged, connected, is_acknowledged};
 use wiring::{inside, ip, switch};
 
@@ -324,8 +325,8 @@ impl Path {
             [TcAttachType::Ingress, TcAttachType::Egress]
                 .map(|way| match SchedClassifier::query_tcx(interface, way) {
                     Ok((_, programs)) => programs.len(),
-                    // Before Linux 6.6 there is nothing of the kind.
-                    Err(_) => 0,
+                    // Before Linux 6.6 programs are filters.
+                    Err(_) => filters(interface, way),
                 })
                 .iter()
                 .sum()
@@ -341,6 +342,20 @@ impl Path {
         });
         clock::now()
     }
+}
+
+/// Filters of traffic control at an interface of the calling thread's namespace.
+fn filters(interface: &str, way: TcAttachType) -> usize {
+    let side = match way {
+        TcAttachType::Ingress => "ingress",
+        _ => "egress",
+    };
+    let list = Command::new("tc")
+        .args(["filter", "show", "dev", interface, side])
+        .output()
+        .expect("tc");
+    let list = String::from_utf8_lossy(&list.stdout);
+    list.matches(" handle ").count()
 }
 
 /// Gives an interface its addresses, switches it on, and sends all else to `router`.
