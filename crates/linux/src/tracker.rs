@@ -564,6 +564,20 @@ mod tests {
         ran.expect("it runs");
     }
 
+    /// Verifiers give up after 1,000,000 instructions, and older ones look at some of them oftener.
+    #[test]
+    fn the_verifier_is_far_from_giving_up() {
+        let tracker = match Tracker::load(&TrackerConfig::default()) {
+            Ok(tracker) => tracker,
+            Err(error) => return outlast_skip::skip(error.lack().what),
+        };
+        for (name, program) in tracker.ebpf.programs() {
+            let info = program.info().expect("loaded");
+            let processed = info.verified_instruction_count();
+            assert!(processed < Some(100_000), "{name}: {processed:?}");
+        }
+    }
+
     #[test]
     fn programs_of_others_that_end_the_line_hide_no_packet() {
         let Some(namespace) = fresh_namespace() else {

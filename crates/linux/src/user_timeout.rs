@@ -474,3 +474,22 @@ pub struct Answer {
     /// Whether a limit was reached.
     pub is_refused: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Verifiers give up after 1,000,000 instructions, and older ones look at some of them oftener.
+    #[test]
+    fn the_verifier_is_far_from_giving_up() {
+        let timeouts = match UserTimeouts::load() {
+            Ok(timeouts) => timeouts,
+            Err(error) => return outlast_skip::skip(error.with_causes()),
+        };
+        for (name, program) in timeouts.ebpf.programs().filter(|(name, _)| *name != ASK) {
+            let info = program.info().expect("loaded");
+            let processed = info.verified_instruction_count();
+            assert!(processed < Some(50_000), "{name}: {processed:?}");
+        }
+    }
+}
