@@ -55,6 +55,33 @@ pub enum GuestError {
         /// The end of what it wrote to its console.
         console: String,
     },
+    /// The directory of saved states has no room for another one.
+    #[error(
+        "{directory} has room for {free_mib} MiB, and the state of a guest takes up to {needed_mib}: make room, or \
+         set OUTLAST_GUESTS to another directory"
+    )]
+    Full {
+        /// The directory.
+        directory: PathBuf,
+        /// Room that is left.
+        free_mib: u64,
+        /// Room that a state needs.
+        needed_mib: u64,
+    },
+    /// States cannot be kept in the directory that is for them.
+    #[error(
+        "guests cannot be kept in {directory}; set OUTLAST_GUESTS to a directory that can be written to"
+    )]
+    Home {
+        /// The directory.
+        directory: PathBuf,
+        /// What the kernel says.
+        #[source]
+        source: io::Error,
+    },
+    /// The caller has asked for an end, see [`Limits::is_cancelled`](crate::Limits::is_cancelled).
+    #[error("cancelled")]
+    Cancelled,
     /// The job does not fit into the mailbox, or is no job.
     #[error("the job cannot be handed over: {0}")]
     Job(String),

@@ -68,6 +68,9 @@ impl Kernel {
             directory: directory.to_owned(),
             problem,
         };
+        if !directory.is_dir() {
+            return Err(broken("there is no such directory".into()));
+        }
         let mut images = Vec::new();
         if let Ok(entries) = fs::read_dir(directory.join("boot")) {
             for entry in entries.flatten() {
@@ -80,9 +83,12 @@ impl Kernel {
             0 => return Err(broken("there is no kernel (boot/vmlinuz-*)".into())),
             1 => images.remove(0),
             _ => {
-                return Err(broken(
-                    "there is more than one kernel (boot/vmlinuz-*)".into(),
-                ));
+                images.sort();
+                let releases: Vec<_> = images.into_iter().map(|(release, _)| release).collect();
+                return Err(broken(format!(
+                    "there is more than one kernel (boot/vmlinuz-*): {}",
+                    releases.join(", ")
+                )));
             }
         };
         let modules =

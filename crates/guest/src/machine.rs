@@ -15,6 +15,7 @@ use serde_json::json;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub(crate) const MEMORY_MIB: u32 = 1_024;
 pub(crate) const CLOCK_SHIFT: u32 = 1;
 /// How much of the console an error shows, in bytes.
 const CONSOLE_END: usize = 2_000;
+/// Pause between two looks at whether somebody has asked for an end.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long the emulator may take to read or to write a state.
 const STATE_PATIENCE: Duration = Duration::from_secs(120);
 
@@ -178,6 +181,8 @@ impl Machine {
             command.args(["-incoming", "defer"]);
         }
         end_with_this_thread(&mut command);
+        // Ctrl-C in a terminal is for this process, which then ends the emulator.
+        command.process_group(0);
         let mut emulator = command
             .spawn()
             .map_err(|error| missing(program, package, error))?;
@@ -202,11 +207,23 @@ impl Machine {
     }
 
     /// Waits until the guest has stopped itself.
-    pub(crate) fn wait_for_stop(&mut self, limits: &Limits) -> Result<(), GuestError> {
+    pub(crate) fn wait_for_stop(&mut self, limits: &Limits<'_>) -> Result<(), GuestError> {
         const STOPPED: &str = "GUEST_PANICKED";
-        let heard = self
-            .monitor
-            .wait_for(&[STOPPED, "SHUTDOWN", "RESET"], limits.real_time);
+        let mut left = limits.real_time;
+        let heard = loop {
+            let wait = left.min(LOOK);
+            let heard = self.monitor.wait_for(&[STOPPED, "SHUTDOWN", "RESET"], wait);
+            if limits
+                .is_cancelled
+                .is_some_and(|is_cancelled| is_cancelled())
+            {
+                return Err(GuestError::Cancelled);
+            }
+            left -= wait;
+            if !matches!(heard, Err(Silence::Long)) || left.is_zero() {
+                break heard;
+            }
+        };
         let what = match heard {
             Ok(STOPPED) => return Ok(()),
             Ok(_) => "ended before its job",

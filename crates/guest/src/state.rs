@@ -5,10 +5,12 @@ use crate::machine::{self, Beginning, Machine, Parts};
 use crate::mailbox::Mailbox;
 use crate::processor::Processor;
 use crate::{GuestError, Image, Kernel};
-use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, flock, futimens};
+use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, flock, futimens, statvfs};
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -18,19 +20,33 @@ const MEMORY: &str = "memory";
 const DEVICES: &str = "devices";
 const INITIAL: &str = "initial-file-system";
 
+/// Room that a state may need, in MiB: its initial file system, and the memory that the guest has used.
+const ROOM_MIB: u64 = 700;
+
 /// How long the host waits for a guest.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
     /// Real time, from when a guest begins or goes on until it must have stopped.
     pub real_time: Duration,
+    /// Asked several times a second; the guest ends once the answer is yes.
+    pub is_cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
-impl Default for Limits {
+impl Default for Limits<'_> {
     /// Ten minutes.
     fn default() -> Self {
         Self {
             real_time: Duration::from_secs(600),
+            is_cancelled: None,
         }
+    }
+}
+
+impl fmt::Debug for Limits<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limits")
+            .field("real_time", &self.real_time)
+            .finish_non_exhaustive()
     }
 }
 
@@ -52,18 +68,37 @@ impl State {
     /// # Errors
     /// Without the emulator, or when something cannot be read, packed or booted.
     pub fn of(kernel: &Kernel, image: &Image) -> Result<Self, GuestError> {
+        Self::of_watched(kernel, image, &Limits::default(), || {})
+    }
+
+    /// As [`of`](Self::of), within `limits`; `boots` is called if the image has to boot.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_watched(
+        kernel: &Kernel,
+        image: &Image,
+        limits: &Limits<'_>,
+        boots: impl FnOnce(),
+    ) -> Result<Self, GuestError> {
         let home = home()?;
-        fs::create_dir_all(&home).map_err(GuestError::file("make", &home))?;
+        let unusable = |source| GuestError::Home {
+            directory: home.clone(),
+            source,
+        };
+        fs::create_dir_all(&home).map_err(unusable)?;
         let name = name(kernel, image)?;
         let directory = home.join(&name);
         let used = home.join(format!("{name}.used"));
-        let used = lock_file(&used)?;
+        let used = lock_file(&used).map_err(unusable)?;
         flock(&used, FlockOperation::LockExclusive)
             .map_err(|error| GuestError::file("lock", &directory)(error.into()))?;
         if !directory.is_dir() {
-            let work = TempDir::new_in(&home).map_err(GuestError::file("write to", &home))?;
-            boot(kernel, image, work.path())?;
+            boots();
             make_room(&home)?;
+            check_room(&home)?;
+            let work = TempDir::new_in(&home).map_err(unusable)?;
+            boot(kernel, image, work.path(), limits)?;
             let made = work.keep();
             fs::rename(&made, &directory).map_err(GuestError::file("make", &directory))?;
         }
@@ -96,7 +131,7 @@ impl State {
     ///
     /// # Errors
     /// When the guest does not come to the job's end.
-    pub fn run(&self, job: &Job, limits: &Limits) -> Result<Outcome, GuestError> {
+    pub fn run(&self, job: &Job, limits: &Limits<'_>) -> Result<Outcome, GuestError> {
         let work = TempDir::new().map_err(GuestError::file(
             "write to",
             Path::new("the directory for temporary files"),
@@ -117,9 +152,12 @@ impl State {
         let mut machine = Machine::start(&parts, Beginning::Saved)?;
         machine.restore(&self.directory.join(DEVICES))?;
         if !machine.go_on(&processor)? {
-            tracing::warn!(
-                "without the right to real-time priority (CAP_SYS_NICE), guests on a busy machine may differ by nanoseconds"
-            );
+            static TOLD: Once = Once::new();
+            TOLD.call_once(|| {
+                tracing::warn!(
+                    "without the right to real-time priority (CAP_SYS_NICE), guests on a busy machine may differ by nanoseconds"
+                );
+            });
         }
         machine.wait_for_stop(limits)?;
         match mailbox.outcome()? {
@@ -130,7 +168,12 @@ impl State {
 }
 
 /// Boots an image up to where the guest stops itself, and saves it in `work`.
-fn boot(kernel: &Kernel, image: &Image, work: &Path) -> Result<(), GuestError> {
+fn boot(
+    kernel: &Kernel,
+    image: &Image,
+    work: &Path,
+    limits: &Limits<'_>,
+) -> Result<(), GuestError> {
     let initial = work.join(INITIAL);
     image.write(kernel, &initial)?;
     let mailbox_path = work.join("mailbox");
@@ -144,7 +187,7 @@ fn boot(kernel: &Kernel, image: &Image, work: &Path) -> Result<(), GuestError> {
         console: work.join("console"),
     };
     let mut machine = Machine::start(&parts, Beginning::Boot)?;
-    machine.wait_for_stop(&Limits::default())?;
+    machine.wait_for_stop(limits)?;
     machine.save(&work.join(DEVICES))?;
     fs::remove_file(&mailbox_path).map_err(GuestError::file("remove", &mailbox_path))
 }
@@ -181,9 +224,25 @@ fn home() -> Result<PathBuf, GuestError> {
     })
 }
 
-fn lock_file(path: &Path) -> Result<File, GuestError> {
-    let file = File::options().create(true).append(true).open(path);
-    file.map_err(GuestError::file("make", path))
+fn lock_file(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
+
+/// Refuses a disk that is too full for a state: without room for its memory, the emulator would be killed.
+fn check_room(home: &Path) -> Result<(), GuestError> {
+    let about = statvfs(home).map_err(|error| GuestError::Home {
+        directory: home.to_owned(),
+        source: error.into(),
+    })?;
+    let free_mib = about.f_bavail.saturating_mul(about.f_frsize) >> 20;
+    if free_mib < ROOM_MIB {
+        return Err(GuestError::Full {
+            directory: home.to_owned(),
+            free_mib,
+            needed_mib: ROOM_MIB,
+        });
+    }
+    Ok(())
 }
 
 /// Sets a file's time to now.
@@ -216,7 +275,7 @@ fn make_room(home: &Path) -> Result<(), GuestError> {
     states.sort();
     let surplus = (states.len() + 1).saturating_sub(MOST_KEPT);
     for (_, used) in states.into_iter().take(surplus) {
-        let mark = lock_file(&used)?;
+        let mark = lock_file(&used).map_err(GuestError::file("lock", &used))?;
         if flock(&mark, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }
