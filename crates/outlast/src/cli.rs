@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    agents, completions, demo, doctor, hip, kernels, lab, man, mobile_ip, notify, papers, reload,
-    run, sim, status, sweep, trace, trials,
+    agents, completions, demo, doctor, guest_run, hip, kernels, lab, man, mobile_ip, notify,
+    papers, reload, run, sim, status, sweep, trace, trials,
 };
 use clap::{Parser, Subcommand};
 
@@ -61,6 +61,9 @@ pub(crate) enum Command {
     Doctor(doctor::Arguments),
     /// Print the completion script of a shell.
     Completions(completions::Arguments),
+    /// Carry out one run of a sweep in a guest.
+    #[command(hide = true)]
+    GuestRun(guest_run::Arguments),
     /// Write the manual pages into a directory.
     #[command(hide = true)]
     Man(man::Arguments),

@@ -1,8 +1,12 @@
 //! Guests that run this very program.
 
 use crate::failure::Failure;
-use anyhow::Context;
-use outlast_guest::{Architecture, GuestError, Image, Kernel, State};
+use crate::progress::Spinner;
+use anyhow::{Context, anyhow};
+use outlast_base::time::Duration;
+use outlast_guest::{Architecture, Ended, GuestError, Image, Kernel, Limits, State};
+use outlast_lab::Cancel;
+use outlast_scenario::{CommandLine, Scenario, Workload};
 use std::path::{Path, PathBuf};
 
 /// The shell that workloads of a scenario may name.
@@ -14,11 +18,8 @@ pub(crate) fn this_program() -> Result<PathBuf, Failure> {
     Ok(program.context("cannot find this program's file")?)
 }
 
-/// The state of a guest with this program on the kernel in `directory`.
-pub(crate) fn state(
-    directory: &Path,
-    image: impl FnOnce(Image) -> Image,
-) -> Result<State, Failure> {
+/// The kernel in `directory`, if this machine's programs run on it.
+pub(crate) fn kernel(directory: &Path) -> Result<Kernel, Failure> {
     let kernel = Kernel::open(directory)?;
     if Architecture::HOST != Some(kernel.architecture()) {
         return Err(Failure::Usage(format!(
@@ -27,14 +28,112 @@ pub(crate) fn state(
             kernel.architecture().name()
         )));
     }
-    let image = image(Image::new(&this_program()?));
-    Ok(State::of(&kernel, &image)?)
+    Ok(kernel)
 }
 
-/// Adds the shell, and the program `name` if it is found on the host.
-pub(crate) fn with_command(image: Image, name: Option<&str>) -> Image {
-    let image = image.with_program_at(SHELL.into(), Path::new(SHELL));
-    let Some(name) = name else { return image };
+/// The state of a guest with this program, and with the shell and `programs`, on `kernel`.
+pub(crate) fn state(
+    kernel: &Kernel,
+    programs: &Programs,
+    cancel: &Cancel,
+) -> Result<State, Failure> {
+    let image = programs.add_to(Image::new(&this_program()?));
+    let is_cancelled = || cancel.is_cancelled();
+    let limits = Limits {
+        is_cancelled: Some(&is_cancelled),
+        ..Limits::default()
+    };
+    let mut spinner = None;
+    let boots = || {
+        let release = kernel.release();
+        spinner = Some(Spinner::told(format!(
+            "Linux {release} boots once: about ten seconds"
+        )));
+    };
+    Ok(State::of_watched(kernel, &image, &limits, boots)?)
+}
+
+/// How long the host waits for a guest whose job may take `deadline_ns` of its time.
+pub(crate) fn patience(deadline_ns: u64) -> Duration {
+    /// Real time that a second of a busy guest takes at most, in seconds.
+    const SLOWEST: u32 = 20;
+    let busy = Duration::from_nanos(deadline_ns).saturating_mul(SLOWEST);
+    busy.max(Limits::default().real_time)
+}
+
+/// Guest time after which a job with so many runs of `scenario` has failed.
+pub(crate) fn deadline_ns(scenario: &Scenario, runs: u32) -> u64 {
+    /// Beyond the runs' own deadlines, for each.
+    const BETWEEN_RUNS: Duration = Duration::from_secs(30);
+    let all = (scenario.run.deadline + BETWEEN_RUNS) * runs;
+    u64::try_from(all.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The moment at which a run of this seed begins: runs of one scenario meet the kernel's timers at different moments.
+pub(crate) fn phase_ns(seed: u64) -> u64 {
+    /// All phases lie in this span: after it, the timer wheel of a kernel with 250 ticks a second stands as before, as far
+    /// as timeouts of up to two minutes are concerned.
+    const SPAN_NS: u64 = 4_096_000_000;
+    // The golden ratio's multiples lie far from each other.
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) % SPAN_NS
+}
+
+/// The error for a command in a guest that did not end as it should.
+pub(crate) fn not_ended(ended: &Ended) -> anyhow::Error {
+    match ended {
+        Ended::Exited(code) => anyhow!("the command ended in the guest with exit code {code}"),
+        Ended::Killed(signal) => anyhow!("the command was killed in the guest by signal {signal}"),
+        Ended::Overdue => anyhow!("the command did not end in the guest's time"),
+        Ended::NotStarted(why) => anyhow!("the command did not start in the guest: {why}"),
+    }
+}
+
+/// The programs that workloads name, beside this one.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    is_shell_needed: bool,
+    names: Vec<String>,
+}
+
+impl Programs {
+    /// Takes in what `scenario` starts.
+    pub(crate) fn add(&mut self, scenario: &Scenario) {
+        let Workload::Command(commands) = &scenario.workload else {
+            return;
+        };
+        self.is_shell_needed = true;
+        for line in [&commands.server, &commands.client] {
+            if let Some(name) = program(line)
+                && !self.names.iter().any(|known| known == name)
+            {
+                self.names.push(name.to_owned());
+            }
+        }
+    }
+
+    fn add_to(&self, image: Image) -> Image {
+        if !self.is_shell_needed {
+            return image;
+        }
+        let shell = Path::new(SHELL);
+        let image = image.with_program_at(SHELL.into(), shell);
+        self.names
+            .iter()
+            .fold(image, |image, name| with(image, name))
+    }
+}
+
+/// The program that a command line starts, if it is named.
+fn program(line: &CommandLine) -> Option<&str> {
+    match line {
+        // The shell knows its words only.
+        CommandLine::Shell(text) => text.split_whitespace().next(),
+        CommandLine::Words(words) => words.first().map(String::as_str),
+    }
+}
+
+/// Adds the program `name` if it is found on the host.
+fn with(image: Image, name: &str) -> Image {
     let found = match name.contains('/') {
         true => Some(PathBuf::from(name)),
         false => std::env::var_os("PATH").and_then(|places| {
@@ -52,6 +151,9 @@ impl From<GuestError> for Failure {
     fn from(error: GuestError) -> Self {
         match error {
             GuestError::Kernel { .. } | GuestError::Package(_) => Self::Usage(error.to_string()),
+            error @ (GuestError::Home { .. } | GuestError::Unpackable { .. }) => {
+                Self::Usage(format!("{:#}", anyhow::Error::from(error)))
+            }
             error if error.is_missing_capability() => Self::Shown(error.to_string()),
             error => Self::Run(error.into()),
         }

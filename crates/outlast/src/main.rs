@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod failure;
 mod guests;
+mod inputs;
 mod labs;
 mod markdown;
 mod page;
@@ -50,6 +51,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Notify(arguments) => commands::notify::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
+        Command::GuestRun(arguments) => commands::guest_run::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
     }
 }

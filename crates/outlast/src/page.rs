@@ -16,7 +16,7 @@ use outlast_report::table::Tone;
 use outlast_report::unit::Unit;
 use outlast_report::words::capitalised;
 use outlast_scenario::Scenario;
-use outlast_scenario::result::{RunResult, TcpInForce};
+use outlast_scenario::result::{RunResult, TcpInForce, World};
 use outlast_sim::trace::Trace;
 use std::path::Path;
 
@@ -294,7 +294,13 @@ fn provenance(command: &str, runs: &[Run<'_>]) -> Provenance {
         date: jiff::Timestamp::now()
             .strftime("%Y-%m-%d %H:%M UTC")
             .to_string(),
-        kernel: settings.map_or_else(String::new, |settings| stack(&settings.tcp)),
+        kernel: settings.map_or_else(String::new, |settings| {
+            let time = match settings.world {
+                World::Kernel => ", packaged, in virtual time",
+                _ => "",
+            };
+            stack(&settings.tcp) + time
+        }),
         congestion_control: settings
             .map(|s| s.tcp.congestion.to_string())
             .unwrap_or_default(),

@@ -3,8 +3,10 @@
 mod bars;
 mod lines;
 mod runs;
+mod spinner;
 
 pub(crate) use runs::RunBar;
+pub(crate) use spinner::Spinner;
 
 use crate::terminal::{self, Style};
 use outlast_base::time::Duration;

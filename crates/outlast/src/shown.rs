@@ -21,6 +21,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) file: &'a Path,
     pub(crate) world: World,
+    /// The directory of the packaged kernel, in its world.
+    pub(crate) kernel: Option<&'a Path>,
     /// Whether each run is made without Outlast, too.
     pub(crate) control: bool,
     pub(crate) json: bool,
@@ -61,14 +63,22 @@ impl Wish<'_> {
         }
         if let Some(file) = self.report {
             let (title, command) = match self.world {
-                World::Lab | World::Kernel => ("Lab", "lab"),
-                World::Sim | World::Live => ("Simulation", "sim"),
+                World::Lab => ("Lab".to_owned(), "lab"),
+                World::Kernel => {
+                    let release = outlast_linux::kernel_release();
+                    (format!("Lab on Linux {release}, in virtual time"), "lab")
+                }
+                World::Sim | World::Live => ("Simulation".to_owned(), "sim"),
             };
-            let option = if self.control { " --control" } else { "" };
+            let control = if self.control { " --control" } else { "" };
+            let kernel = self
+                .kernel
+                .map(|kernel| format!(" --kernel {}", kernel.display()));
+            let kernel = kernel.unwrap_or_default();
             let source = std::fs::read_to_string(self.file).ok();
             let about = About {
                 title: &format!("{title}: {}", self.scenario.name),
-                command: &format!("outlast {command} {}{option}", self.file.display()),
+                command: &format!("outlast {command} {}{kernel}{control}", self.file.display()),
                 scenario: self.scenario,
                 source: source.as_deref(),
             };

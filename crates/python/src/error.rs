@@ -22,7 +22,7 @@ pub(crate) fn of_scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
 pub(crate) fn of_run(py: Python<'_>, error: &RunError) -> PyErr {
     let problems = match &error.source {
         RunFault::Scenario(error) => error.problems(),
-        RunFault::Sim(_) => &[],
+        RunFault::Sim(_) | RunFault::World(_) => &[],
     };
     raise(py, "ScenarioError", &chain(error), problems)
 }

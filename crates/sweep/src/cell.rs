@@ -44,6 +44,8 @@ pub struct CellSummary {
     pub retransmitted_bytes_mean: Option<f64>,
     /// Mean number of packets that Outlast put on the path.
     pub injected_packets_mean: Option<f64>,
+    /// Release of the kernel whose TCP it was, if it was a kernel's.
+    pub kernel: Option<String>,
 }
 
 /// Sums the runs of one cell up, one after the other.
@@ -60,6 +62,7 @@ pub(crate) struct Tally {
     injected: Mean,
     never_resumed: u64,
     resumes: Vec<f64>,
+    kernel: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,6 +97,9 @@ impl Tally {
         self.timeouts.add(run.timeouts.map(as_f64));
         self.retransmitted.add(run.retransmitted_bytes.map(as_f64));
         self.injected.add(Some(as_f64(run.injected_packets)));
+        if self.kernel.is_none() {
+            self.kernel.clone_from(&run.settings.tcp.kernel);
+        }
         for resume in resume_times(run) {
             match resume {
                 Some(time) => self.resumes.push(time),
@@ -122,6 +128,7 @@ impl Tally {
             timeouts_mean: self.timeouts.value(),
             retransmitted_bytes_mean: self.retransmitted.value(),
             injected_packets_mean: self.injected.value(),
+            kernel: self.kernel,
         }
     }
 }
@@ -147,7 +154,7 @@ impl CellSummary {
         Tally::default().summary(0, Vec::new())
     }
 
-    fn measures(&self) -> [Measure; 15] {
+    fn measures(&self) -> [Measure; 16] {
         let count = |name, value: u64| (name, Kind::Integer, Unit::Count, value.into());
         let mean = |name, unit, value: Option<f64>| (name, Kind::Number, unit, value.into());
         let share = (self.runs > 0).then(|| as_f64(self.completed) / as_f64(self.runs));
@@ -174,6 +181,12 @@ impl CellSummary {
                 "injected_packets_mean",
                 Unit::Number,
                 self.injected_packets_mean,
+            ),
+            (
+                "kernel",
+                Kind::Text,
+                Unit::Number,
+                self.kernel.as_deref().into(),
             ),
         ]
     }

@@ -2,6 +2,7 @@
 
 use crate::axis::Axis;
 use crate::plan::{Drawn, Plan};
+use crate::runner::{Check, Refusal};
 use outlast_scenario::{Document, Problem, Scenario, ScenarioError, Source};
 use outlast_sim::{SimError, Simulation};
 use std::ops::Range;
@@ -22,12 +23,11 @@ struct Finding {
     cells: u64,
 }
 
-/// Reads the scenario of every cell of `plan`, and asks the simulator whether it has all that it
-/// needs.
+/// Reads the scenario of every cell of `plan`, and asks `world` whether it has all that it needs.
 ///
 /// # Errors
 /// What is wrong with them, each thing once.
-pub(crate) fn check(plan: &Plan) -> Result<(), ScenarioError> {
+pub(crate) fn check(plan: &Plan, world: Check<'_>) -> Result<(), ScenarioError> {
     let mut findings: Vec<Finding> = Vec::new();
     let draws: &[Drawn] = match plan.samples() {
         [] => &[Drawn::Least],
@@ -36,7 +36,10 @@ pub(crate) fn check(plan: &Plan) -> Result<(), ScenarioError> {
     for cell in 0..plan.cells() {
         for &drawn in draws {
             let problems = match plan.scenario_with(cell, drawn) {
-                Ok(scenario) => simulable(plan, cell, &scenario),
+                Ok(scenario) => match world(&scenario) {
+                    Ok(()) => Vec::new(),
+                    Err(refusal) => vec![located(plan, cell, &refusal)],
+                },
                 Err(error) => error.problems().to_vec(),
             };
             for problem in problems {
@@ -91,23 +94,41 @@ impl Finding {
     }
 }
 
-fn simulable(plan: &Plan, cell: u64, scenario: &Scenario) -> Vec<Problem> {
-    let Err(error) = Simulation::new(scenario, 0) else {
-        return Vec::new();
-    };
-    let (source, span) = place(plan, cell, keys_of(&error));
-    vec![problem(&error, &source, span)]
+/// Asks the simulator whether it has all that a scenario needs.
+///
+/// # Errors
+/// What it lacks.
+pub fn simulable(scenario: &Scenario) -> Result<(), Refusal> {
+    let simulation = Simulation::new(scenario, 0);
+    simulation.map(drop).map_err(|error| refused(&error))
+}
+
+/// The refusal of a cell's scenario, shown where it asks for what is lacking.
+fn located(plan: &Plan, cell: u64, refusal: &Refusal) -> Problem {
+    let (source, span) = place(plan, cell, &refusal.keys);
+    problem(refusal, &source, span)
 }
 
 /// What the simulator lacks of the scenario in `document`, with the place where that is asked for.
 #[must_use]
 pub fn refusal(document: &Document, error: &SimError) -> Problem {
+    let refusal = refused(error);
     let top = document.table();
-    let span = keys_of(error).iter().find_map(|path| find(&top, path));
-    problem(error, document.source(), span.unwrap_or_default())
+    let span = refusal.keys.iter().find_map(|path| find(&top, path));
+    problem(&refusal, document.source(), span.unwrap_or_default())
 }
 
-fn problem(error: &SimError, source: &Arc<Source>, span: Range<usize>) -> Problem {
+fn problem(refusal: &Refusal, source: &Arc<Source>, span: Range<usize>) -> Problem {
+    let Refusal {
+        message,
+        label,
+        remedy,
+        ..
+    } = refusal.clone();
+    Problem::new(source, span, message, label, remedy)
+}
+
+fn refused(error: &SimError) -> Refusal {
     let remedy = match error {
         SimError::NoSuchMechanism { available, .. } => format!("there it has {available}"),
         SimError::Command => {
@@ -117,13 +138,12 @@ fn problem(error: &SimError, source: &Arc<Source>, span: Range<usize>) -> Proble
             "leave it out to have the profile's own, or choose another profile".to_owned()
         }
     };
-    Problem::new(
-        source,
-        span,
-        error.to_string(),
-        "cannot be simulated",
+    Refusal {
+        message: error.to_string(),
+        keys: keys_of(error).to_vec(),
+        label: "cannot be simulated",
         remedy,
-    )
+    }
 }
 
 /// The keys of which one asks for what the simulator lacks.

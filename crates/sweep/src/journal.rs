@@ -6,7 +6,8 @@
 
 use crate::lock::Locked;
 use crate::plan::{Plan, Run};
-use outlast_scenario::result::RunResult;
+use crate::runner::Origin;
+use outlast_scenario::result::{RunResult, World};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
@@ -36,6 +37,25 @@ struct Head {
     version: String,
     sweep: String,
     fingerprint: String,
+    /// Not written for the simulator, which was the only world at first.
+    #[serde(default = "simulator", skip_serializing_if = "is_simulator")]
+    world: World,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kernel: Option<String>,
+}
+
+const fn simulator() -> World {
+    World::Sim
+}
+
+fn is_simulator(world: &World) -> bool {
+    *world == World::Sim
+}
+
+impl Head {
+    fn origin(&self) -> Origin {
+        Origin::of(self.world, self.kernel.clone())
+    }
 }
 
 /// A line for a run.
@@ -103,13 +123,18 @@ pub(crate) fn line(run: Run, result: RunResult) -> String {
 }
 
 impl Journal {
-    /// Opens the journal of `plan` at `path` for this process alone, or begins it. `version` is
-    /// the program's, as another one may simulate otherwise.
+    /// Opens the journal of `plan` at `path` for this process alone, or begins it. Its runs come from
+    /// `origin`. `version` is the program's, as another one may simulate otherwise.
     ///
     /// # Errors
     ///
     /// When it cannot be used, as [`JournalError`] says.
-    pub fn open(path: &Path, plan: &Plan, version: &str) -> Result<Self, JournalError> {
+    pub fn open(
+        path: &Path,
+        plan: &Plan,
+        origin: &Origin,
+        version: &str,
+    ) -> Result<Self, JournalError> {
         let unusable = |source| JournalError::File {
             path: path.to_owned(),
             source,
@@ -134,6 +159,8 @@ impl Journal {
             version: version.to_owned(),
             sweep: plan.name().to_owned(),
             fingerprint: plan.fingerprint().to_owned(),
+            world: origin.world(),
+            kernel: origin.release().map(str::to_owned),
         };
         journal.read(plan, &head)?;
         journal.file.set_len(journal.length).map_err(unusable)?;
@@ -214,6 +241,10 @@ impl Journal {
         let (found, ours) = (&head.version, &expected.version);
         if head.format != expected.format || found != ours {
             return Err(foreign(format!("Outlast {found}, and this is {ours}")));
+        }
+        let (found, ours) = (head.origin(), expected.origin());
+        if found != ours {
+            return Err(foreign(format!("{found}, and this is {ours}")));
         }
         if head.fingerprint == expected.fingerprint {
             return Ok(());

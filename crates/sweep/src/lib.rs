@@ -3,7 +3,7 @@
 //! A sweep file is a scenario file with a table `[sweep]`, or that table and the name of a scenario
 //! file; `docs/sweep-file.md` describes it. [`Plan::load`] checks it, with every cell of its grid,
 //! and then knows each run by its cell and its repetition. [`Workers`] simulate what has not been
-//! simulated yet, in any number of threads; a [`Journal`] keeps what they have finished, so that an
+//! simulated yet, in any number of threads, or have another [`Runner`] carry it out; a [`Journal`] keeps what they have finished, so that an
 //! interrupted sweep goes on where it was. When all runs are there, [`output::write`] goes through
 //! the journal in the order of the grid and writes the tables, as CSV and Parquet.
 //!
@@ -57,13 +57,15 @@ pub mod output;
 mod plan;
 mod range;
 mod rows;
+mod runner;
 mod sample;
 mod workers;
 
 pub use bundle::{Bundle, BundleError, UnbundleError};
 pub use cell::{CellSummary, Width, table};
-pub use check::refusal;
+pub use check::{refusal, simulable};
 pub use datum::{Column, Datum, Kind};
 pub use journal::{Entry, Journal, JournalError};
 pub use plan::{MAX_RUNS, Plan, Run, RunError, RunFault};
+pub use runner::{Check, Origin, Refusal, Runner, Simulator};
 pub use workers::{Finished, Next, Workers};

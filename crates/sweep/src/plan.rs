@@ -1,9 +1,10 @@
 //! What is to be run: every cell of the grid, so many times.
 
 use crate::axis::{Axis, Value};
-use crate::check::check;
+use crate::check::{check, simulable};
 use crate::datum::{Column, Datum};
 use crate::file::{self, Content};
+use crate::runner::Check;
 use crate::sample::Sample;
 use outlast_scenario::result::RunResult;
 use outlast_scenario::{Change, Document, Problem, Scenario, ScenarioError};
@@ -43,8 +44,8 @@ pub(crate) enum Seeds {
     Independent,
 }
 
-/// Why a run could not be carried out. Cells are checked beforehand, so that this can only come of
-/// drawn values that do not fit each other.
+/// Why a run could not be carried out. Cells are checked beforehand, so that in the simulator this can
+/// only come of drawn values that do not fit each other.
 #[derive(Debug, thiserror::Error)]
 #[error("repetition {} of cell {} ({parameters})", run.repetition + 1, run.cell + 1)]
 pub struct RunError {
@@ -57,7 +58,7 @@ pub struct RunError {
     pub source: RunFault,
 }
 
-/// What is wrong with the scenario of one run.
+/// The reason why one run was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum RunFault {
     /// It contradicts itself.
@@ -66,6 +67,9 @@ pub enum RunFault {
     /// The simulator lacks something.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// Another world has not brought it to its end.
+    #[error(transparent)]
+    World(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Which of the values that can be drawn a scenario gets.
@@ -86,7 +90,17 @@ impl Plan {
     ///
     /// Everything that is wrong with it, as far as that can be told at once.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
-        Self::new(Document::load(path)?)
+        Self::load_for(path, &mut simulable)
+    }
+
+    /// As [`load`](Self::load), for another world than the simulator: `check` is called with the
+    /// scenario of every cell, and says what that world lacks.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn load_for(path: &Path, check: Check<'_>) -> Result<Self, ScenarioError> {
+        Self::new(Document::load(path)?, check)
     }
 
     /// Reads a sweep from `text`. Messages call it `name`; relative paths in it count from
@@ -96,12 +110,26 @@ impl Plan {
     ///
     /// As [`load`](Self::load).
     pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Self, ScenarioError> {
-        Self::new(Document::parse(text, name, directory)?)
+        Self::parse_for(text, name, directory, &mut simulable)
     }
 
-    fn new(author: Document) -> Result<Self, ScenarioError> {
+    /// As [`parse`](Self::parse), with the `check` of [`load_for`](Self::load_for).
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn parse_for(
+        text: &str,
+        name: &str,
+        directory: &Path,
+        check: Check<'_>,
+    ) -> Result<Self, ScenarioError> {
+        Self::new(Document::parse(text, name, directory)?, check)
+    }
+
+    fn new(author: Document, world: Check<'_>) -> Result<Self, ScenarioError> {
         let plan = Self::unchecked(author, None)?;
-        check(&plan)?;
+        check(&plan, world)?;
         plan.measured()
     }
 
@@ -385,11 +413,17 @@ impl Plan {
                 let simulation = Simulation::new(&scenario, 0)?;
                 Ok(simulation.run().result)
             });
-        outcome.map_err(|source| RunError {
+        outcome.map_err(|fault| self.failed(run, fault))
+    }
+
+    /// The error for a run that was not carried out.
+    #[must_use]
+    pub fn failed(&self, run: Run, fault: RunFault) -> RunError {
+        RunError {
             run,
             parameters: self.describe(run),
-            source,
-        })
+            source: fault,
+        }
     }
 
     pub(crate) fn scenario_with(&self, cell: u64, drawn: Drawn) -> Result<Scenario, ScenarioError> {

@@ -62,7 +62,7 @@ const fn seconds(name: &'static str, value: fn(&RunResult) -> Datum) -> Measure 
 }
 
 /// Every scalar of a result, and what its outages come to.
-static MEASURES: [Measure; 46] = [
+static MEASURES: [Measure; 47] = [
     count("seed", |run| run.settings.seed.into()),
     flag("completed", |run| run.completed.into()),
     flag("intact", |run| run.intact.into()),
@@ -143,6 +143,7 @@ static MEASURES: [Measure; 46] = [
         run.settings.configured_rate.as_str().into()
     }),
     seconds("user_timeout_s", |run| run.settings.user_timeout_s.into()),
+    text("kernel", |run| run.settings.tcp.kernel.as_deref().into()),
     text("profile", |run| {
         run.settings.tcp.profile.map(Profile::name).into()
     }),
@@ -232,6 +233,7 @@ pub(crate) fn flow_columns(parameters: Vec<Column>) -> Vec<Column> {
         Column::new("workload", Kind::Text),
         Column::new("direction", Kind::Text),
         Column::quantity("bytes", Kind::Integer, Unit::Bytes),
+        Column::new("kernel", Kind::Text),
         Column::new("profile", Kind::Text),
         Column::new("congestion", Kind::Text),
         Column::new("sack", Kind::Flag),
@@ -268,6 +270,7 @@ pub(crate) fn flow_rows(
             flow.workload.name().into(),
             flow.direction.map(Direction::name).into(),
             flow.bytes.into(),
+            flow.tcp.kernel.as_deref().into(),
             flow.tcp.profile.map(Profile::name).into(),
             flow.tcp.congestion.as_str().into(),
             flow.tcp.sack.into(),
@@ -329,8 +332,6 @@ mod tests {
         let known = |name: &str| MEASURES.iter().any(|measure| measure.name == name);
         for (name, value) in json.as_object().expect("a result is an object") {
             let is_column = match name.as_str() {
-                // The simulator has none.
-                "kernel" => true,
                 "dropped_packets" => {
                     let drops = value.as_object().expect("drops by reason");
                     drops

@@ -5,6 +5,7 @@
 
 use crate::journal::{self, Entry};
 use crate::plan::{Plan, Run, RunError};
+use crate::runner::{Runner, Simulator};
 use serde::de::IgnoredAny;
 use std::io;
 use std::num::NonZero;
@@ -54,7 +55,11 @@ impl Finished {
     ///
     /// When drawn values do not fit each other.
     pub fn carry_out(plan: &Plan, run: Run) -> Result<Self, RunError> {
-        let result = plan.carry_out(run)?;
+        Self::carry_out_by(&Simulator, plan, run)
+    }
+
+    fn carry_out_by(runner: &dyn Runner, plan: &Plan, run: Run) -> Result<Self, RunError> {
+        let result = runner.carry_out(plan, run)?;
         Ok(Self {
             run,
             line: journal::line(run, result),
@@ -85,15 +90,30 @@ impl Finished {
 }
 
 impl Workers {
-    /// Starts `threads` threads for those runs of `plan` that are not `done`, by their places in the
-    /// order of the tables.
+    /// Starts `threads` threads that simulate those runs of `plan` that are not `done`, by their places
+    /// in the order of the tables.
     ///
     /// # Errors
     ///
     /// When a thread cannot be started.
     pub fn start(plan: &Arc<Plan>, done: Vec<bool>, threads: NonZero<usize>) -> io::Result<Self> {
+        Self::start_with(Arc::new(Simulator), plan, done, threads)
+    }
+
+    /// As [`start`](Self::start), with runs that `runner` carries out.
+    ///
+    /// # Errors
+    ///
+    /// When a thread cannot be started.
+    pub fn start_with(
+        runner: Arc<dyn Runner>,
+        plan: &Arc<Plan>,
+        done: Vec<bool>,
+        threads: NonZero<usize>,
+    ) -> io::Result<Self> {
         let (sender, finished) = mpsc::sync_channel(WAITING);
         let work = Work {
+            runner,
             plan: plan.clone(),
             done: done.into(),
             turn: Arc::new(AtomicU64::new(0)),
@@ -136,6 +156,12 @@ impl Workers {
             }
         }
     }
+
+    /// Begins no more runs, and waits for the end of those that are under way, which are lost.
+    pub fn end(mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        while !matches!(self.next(Duration::MAX), Next::Over) {}
+    }
 }
 
 impl Drop for Workers {
@@ -148,6 +174,7 @@ impl Drop for Workers {
 /// What a thread works on.
 #[derive(Clone)]
 struct Work {
+    runner: Arc<dyn Runner>,
     plan: Arc<Plan>,
     done: Arc<[bool]>,
     turn: Arc<AtomicU64>,
@@ -170,7 +197,7 @@ impl Work {
             if index.and_then(|index| self.done.get(index)) == Some(&true) {
                 continue;
             }
-            let finished = Finished::carry_out(&self.plan, run);
+            let finished = Finished::carry_out_by(&*self.runner, &self.plan, run);
             if self.sender.send(finished).is_err() {
                 return;
             }

@@ -2,6 +2,7 @@
 
 use crate::commands::{lab_in_guest, lab_shell};
 use crate::failure::Failure;
+use crate::inputs::Input;
 use crate::labs;
 use crate::page;
 use crate::progress::Display;
@@ -46,9 +47,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     kernel: Option<PathBuf>,
 
-    /// This is the emulated machine.
-    #[arg(long, hide = true, conflicts_with = "kernel")]
-    in_guest: bool,
+    /// This is the emulated machine, with the kernel that the host has in this directory.
+    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "kernel")]
+    in_guest: Option<PathBuf>,
+
+    /// Relative paths in the file count from here.
+    #[arg(long, value_name = "DIR", hide = true)]
+    relative_to: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -59,7 +64,7 @@ enum Inside {
 
 impl Arguments {
     fn world(&self) -> World {
-        if self.in_guest {
+        if self.in_guest.is_some() {
             World::Kernel
         } else {
             World::Lab
@@ -67,17 +72,25 @@ impl Arguments {
     }
 
     fn display(&self, lanes: &[&str]) -> Display {
-        if self.in_guest {
+        if self.in_guest.is_some() {
             Display::silent()
         } else {
             Display::new(lanes)
         }
     }
 
-    /// The same run, for a guest.
-    fn of_guest<'a>(&'a self, file: &'a Path) -> lab_in_guest::Wanted<'a> {
-        lab_in_guest::Wanted {
+    fn input<'a>(&'a self, file: &'a Path) -> Input<'a> {
+        Input {
             file,
+            directory: self.relative_to.as_ref(),
+        }
+    }
+
+    /// The same run, for a guest with the kernel in the directory `kernel`.
+    fn of_guest<'a>(&'a self, file: &'a Path, kernel: &'a Path) -> lab_in_guest::Wanted<'a> {
+        lab_in_guest::Wanted {
+            input: self.input(file),
+            kernel,
             json: self.json,
             capture: self.capture.as_deref(),
             report: self.report.as_deref(),
@@ -92,15 +105,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return lab_shell::run(arguments);
     }
     let file = arguments.file.as_ref().expect("clap demands the file");
-    let scenario = Scenario::load(file)?;
+    let scenario = arguments.input(file).scenario()?;
     check(arguments, file, &scenario)?;
     if let Some(kernel) = &arguments.kernel {
-        return lab_in_guest::run(kernel, &arguments.of_guest(file), &scenario);
+        return lab_in_guest::run(&arguments.of_guest(file, kernel), &scenario);
     }
     let wish = Wish {
         scenario: &scenario,
         file,
         world: arguments.world(),
+        kernel: arguments.in_guest.as_deref(),
         control: arguments.control,
         json: arguments.json,
         report: arguments.report.as_deref(),

@@ -1,23 +1,22 @@
 //! `outlast lab FILE --kernel DIR`: the same command in a guest.
 
 use crate::failure::Failure;
-use crate::{guests, terminal};
-use anyhow::{Context, anyhow};
+use crate::guests::{self, Programs};
+use crate::inputs::Input;
+use crate::progress::Spinner;
+use crate::{labs, terminal};
+use anyhow::Context;
 use outlast_guest::{Ended, Job, JobFile, Limits, Outcome};
-use outlast_scenario::{CommandLine, Document, Scenario, Workload};
+use outlast_scenario::Scenario;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// Runs of one seed meet the kernel's timers at the same moment of this span.
-const PHASES_NS: u64 = 1_000_000_000;
-/// Guest time beyond the runs' deadlines, for each.
-const BETWEEN_RUNS: Duration = Duration::from_secs(30);
 
 /// Arguments that the guest's command gets as they are.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
-    pub(crate) file: &'a Path,
+    pub(crate) input: Input<'a>,
+    /// The directory of the unpacked kernel.
+    pub(crate) kernel: &'a Path,
     pub(crate) json: bool,
     pub(crate) capture: Option<&'a Path>,
     pub(crate) report: Option<&'a Path>,
@@ -25,33 +24,37 @@ pub(crate) struct Wanted<'a> {
     pub(crate) jobs: u32,
 }
 
-pub(crate) fn run(kernel: &Path, wanted: &Wanted<'_>, scenario: &Scenario) -> Result<(), Failure> {
+pub(crate) fn run(wanted: &Wanted<'_>, scenario: &Scenario) -> Result<(), Failure> {
+    let kernel = guests::kernel(wanted.kernel)?;
     let here = std::env::current_dir().context("cannot tell the current directory")?;
-    let state = guests::state(kernel, |image| match &scenario.workload {
-        Workload::Command(commands) => {
-            let image = guests::with_command(image, program(&commands.server));
-            guests::with_command(image, program(&commands.client))
-        }
-        _ => image,
-    })?;
+    let (cancel, _termination) = labs::interruptible()?;
+    let mut programs = Programs::default();
+    programs.add(scenario);
+    let state = guests::state(&kernel, &programs, &cancel)?;
     let program = state.init().to_string_lossy().into_owned();
-    let each = scenario.run.deadline + BETWEEN_RUNS;
     let runs = scenario.run.repeat * if wanted.control { 2 } else { 1 };
     let job = Job {
         command: wanted.command(program)?,
         environment: environment(),
         directory: here.clone(),
-        files: files(wanted.file, &here)?,
+        files: files(wanted.input, &here)?,
         collect: [wanted.capture, wanted.report]
             .into_iter()
             .flatten()
             .map(Path::to_owned)
             .collect(),
-        start_after_ns: phase(scenario.run.seed),
-        deadline_ns: u64::try_from((each * runs).as_nanos()).unwrap_or(u64::MAX),
+        start_after_ns: guests::phase_ns(scenario.run.seed),
+        deadline_ns: guests::deadline_ns(scenario, runs),
     };
-    let outcome = state.run(&job, &Limits::default())?;
-    show(&outcome)
+    let is_cancelled = || cancel.is_cancelled();
+    let limits = Limits {
+        real_time: guests::patience(job.deadline_ns),
+        is_cancelled: Some(&is_cancelled),
+    };
+    let spinner = Spinner::new(format!("Linux {}, in virtual time", kernel.release()));
+    let outcome = state.run(&job, &limits);
+    drop(spinner);
+    show(&outcome?)
 }
 
 impl Wanted<'_> {
@@ -68,8 +71,9 @@ impl Wanted<'_> {
         let mut command = vec![
             program,
             "lab".to_owned(),
-            text(self.file)?,
+            text(self.input.file)?,
             "--in-guest".to_owned(),
+            text(self.kernel)?,
         ];
         let flags = [(self.json, "--json"), (self.control, "--control")];
         command.extend(
@@ -78,22 +82,17 @@ impl Wanted<'_> {
                 .filter(|(is_set, _)| *is_set)
                 .map(|(_, flag)| (*flag).to_owned()),
         );
-        for (option, path) in [("--capture", self.capture), ("--report", self.report)] {
+        for (option, path) in [
+            ("--capture", self.capture),
+            ("--report", self.report),
+            ("--relative-to", self.input.directory.map(PathBuf::as_path)),
+        ] {
             if let Some(path) = path {
                 command.extend([option.to_owned(), text(path)?]);
             }
         }
         command.extend(["--jobs".to_owned(), self.jobs.to_string()]);
         Ok(command)
-    }
-}
-
-/// The program that a command line starts, if it is named.
-fn program(line: &CommandLine) -> Option<&str> {
-    match line {
-        // The shell knows its words only.
-        CommandLine::Shell(text) => text.split_whitespace().next(),
-        CommandLine::Words(words) => words.first().map(String::as_str),
     }
 }
 
@@ -107,12 +106,12 @@ fn environment() -> Vec<(String, String)> {
 }
 
 /// The scenario's file, and those that it names.
-fn files(file: &Path, here: &Path) -> Result<Vec<JobFile>, Failure> {
-    let document = Document::load(file)?;
+fn files(input: Input<'_>, here: &Path) -> Result<Vec<JobFile>, Failure> {
+    let document = input.document()?;
     // Reads what the file names.
     document.scenario("", &document, &[])?;
     let mut paths = document.trace_paths();
-    paths.push(file.to_owned());
+    paths.push(input.file.to_owned());
     let each = paths.into_iter().map(|path| {
         let data =
             fs::read(&path).with_context(|| format!("cannot read {} again", path.display()))?;
@@ -123,12 +122,6 @@ fn files(file: &Path, here: &Path) -> Result<Vec<JobFile>, Failure> {
         })
     });
     each.collect()
-}
-
-/// The moment at which runs of this seed begin.
-fn phase(seed: u64) -> u64 {
-    // The golden ratio's multiples lie far from each other.
-    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) % PHASES_NS
 }
 
 /// Shows what the guest's command printed, and writes its files.
@@ -144,15 +137,7 @@ fn show(outcome: &Outcome) -> Result<(), Failure> {
     match &outcome.ended {
         Ended::Exited(0) => Ok(()),
         Ended::Exited(code) => Err(Failure::Told(u8::try_from(*code).unwrap_or(1))),
-        Ended::Killed(signal) => Err(Failure::Run(anyhow!(
-            "the command was killed in the guest by signal {signal}"
-        ))),
-        Ended::Overdue => Err(Failure::Run(anyhow!(
-            "the command did not end in the guest's time"
-        ))),
-        Ended::NotStarted(why) => Err(Failure::Run(anyhow!(
-            "the command did not start in the guest: {why}"
-        ))),
+        other => Err(Failure::Run(guests::not_ended(other))),
     }
 }
 

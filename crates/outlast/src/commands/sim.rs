@@ -57,6 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         traced_packets: arguments.report.is_some().then_some(Lab::TRACED_PACKETS),
     };
     let wish = Wish {
+        kernel: None,
         scenario: &scenario,
         file: &arguments.file,
         world: World::Sim,

@@ -1,16 +1,23 @@
 //! `outlast sweep FILE`: grids and repetitions of a scenario in virtual time, on all cores.
 
+use crate::commands::sweep_in_guests::{self, Guests};
 use crate::failure::Failure;
+use crate::guests::{self, Programs};
+use crate::inputs::Input;
 use crate::labs;
 use crate::progress::RunBar;
 use crate::terminal;
 use anyhow::{Context, anyhow};
+use outlast_guest::Kernel;
+use outlast_lab::Cancel;
 use outlast_linux::clock;
-use outlast_linux::signal::Termination;
-use outlast_linux::waker::Waker;
 use outlast_report::table::{Table, TextStyle};
+use outlast_scenario::result::World;
 use outlast_sweep::output::{self, Detail, OutputError};
-use outlast_sweep::{CellSummary, Journal, JournalError, Next, Plan, Width, Workers, table};
+use outlast_sweep::{
+    CellSummary, Journal, JournalError, Next, Origin, Plan, RunError, RunFault, Runner, Simulator,
+    Width, Workers, table,
+};
 use serde::Serialize;
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 use std::num::NonZero;
@@ -32,9 +39,15 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Where tables and finished runs are stored; by default outlast-sweep/NAME.
+    /// Where tables and finished runs are stored; by default outlast-sweep/NAME, and with --kernel
+    /// outlast-sweep/NAME-RELEASE.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+
+    /// Carry each run out by the lab on this unpacked kernel, in an emulated machine and in virtual
+    /// time (see `outlast kernels`).
+    #[arg(long, value_name = "DIR")]
+    kernel: Option<PathBuf>,
 
     /// Runs at once; by default as many as there are cores. The result does not depend on it.
     #[arg(long, value_name = "N")]
@@ -55,32 +68,95 @@ pub(crate) struct Arguments {
     /// Print a summary of each cell as one JSON document.
     #[arg(long)]
     json: bool,
+
+    /// Relative paths in the file count from here.
+    #[arg(long, value_name = "DIR", hide = true)]
+    relative_to: Option<PathBuf>,
+}
+
+/// The sweep, and the world of its runs.
+struct Whole {
+    plan: Arc<Plan>,
+    kernel: Option<Kernel>,
+    /// The programs that its workloads start.
+    programs: Programs,
+}
+
+impl Whole {
+    fn load(arguments: &Arguments) -> Result<Self, Failure> {
+        let input = Input {
+            file: &arguments.file,
+            directory: arguments.relative_to.as_ref(),
+        };
+        let mut programs = Programs::default();
+        let kernel = arguments
+            .kernel
+            .as_deref()
+            .map(guests::kernel)
+            .transpose()?;
+        let plan = match kernel {
+            None => input.plan(&mut outlast_sweep::simulable)?,
+            Some(_) => input.plan(&mut |scenario| {
+                programs.add(scenario);
+                sweep_in_guests::check(scenario)
+            })?,
+        };
+        Ok(Self {
+            plan: Arc::new(plan),
+            kernel,
+            programs,
+        })
+    }
+
+    fn origin(&self) -> Origin {
+        let kernel = self.kernel.as_ref();
+        kernel.map_or(Origin::SIMULATOR, |kernel| Origin::kernel(kernel.release()))
+    }
+
+    /// What carries its runs out.
+    fn runner(&self, cancel: &Cancel) -> Result<Arc<dyn Runner>, Failure> {
+        Ok(match &self.kernel {
+            None => Arc::new(Simulator),
+            Some(kernel) => Arc::new(Guests::new(kernel, &self.plan, &self.programs, cancel)?),
+        })
+    }
+
+    /// The directory for tables and finished runs, if none is named.
+    fn directory(&self) -> PathBuf {
+        let name = self.plan.name();
+        let place = Path::new("outlast-sweep");
+        match &self.kernel {
+            None => place.join(name),
+            Some(kernel) => place.join(format!("{name}-{}", kernel.release())),
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let plan = Arc::new(Plan::load(&arguments.file)?);
+    let whole = Whole::load(arguments)?;
+    let plan = &whole.plan;
     let directory = match &arguments.out {
         Some(directory) => directory.clone(),
-        None => Path::new("outlast-sweep").join(plan.name()),
+        None => whole.directory(),
     };
     labs::make_directory(&directory, "--out")?;
-    let mut journal = open(&plan, &directory.join("journal.jsonl"), arguments.fresh)?;
-    let interrupt = Interrupt::new()?;
-    simulate(&plan, &mut journal, threads(arguments), &interrupt)?;
-    let mut summary = Summary::new(&plan, &directory, arguments.json)?;
-    let written = output::write(&plan, &journal, &directory, &details(arguments), |cell| {
-        if interrupt.has_come()? {
+    let mut journal = open(&whole, &directory.join("journal.jsonl"), arguments.fresh)?;
+    let (cancel, _termination) = labs::interruptible()?;
+    carry_out(&whole, &mut journal, threads(arguments), &cancel)?;
+    let mut summary = Summary::new(&whole, &directory, arguments.json)?;
+    let written = output::write(plan, &journal, &directory, &details(arguments), |cell| {
+        if cancel.is_cancelled() {
             return Err(ErrorKind::Interrupted.into());
         }
-        summary.add(&plan, cell)
+        summary.add(plan, cell)
     });
     written.map_err(|error| match error {
         OutputError::Summary(error) if error.kind() == ErrorKind::Interrupted => {
-            Failure::Run(interrupted(&plan, &journal))
+            Failure::Run(interrupted(plan, &journal))
         }
         error => Failure::Run(error.into()),
     })?;
-    summary.finish(&plan, arguments)
+    summary.finish(&whole, &directory, arguments)
 }
 
 fn threads(arguments: &Arguments) -> NonZero<usize> {
@@ -97,13 +173,15 @@ fn details(arguments: &Arguments) -> Vec<Detail> {
     Detail::ALL.into_iter().filter(is_wanted).collect()
 }
 
-fn open(plan: &Plan, path: &Path, fresh: bool) -> Result<Journal, Failure> {
+fn open(whole: &Whole, path: &Path, fresh: bool) -> Result<Journal, Failure> {
     let discarded = if fresh {
         Journal::discard(path)
     } else {
         Ok(())
     };
-    let opened = discarded.and_then(|()| Journal::open(path, plan, env!("CARGO_PKG_VERSION")));
+    let version = env!("CARGO_PKG_VERSION");
+    let opened =
+        discarded.and_then(|()| Journal::open(path, &whole.plan, &whole.origin(), version));
     opened.map_err(|error| {
         let advice = match &error {
             JournalError::Foreign { .. } | JournalError::Damaged { .. } => {
@@ -117,12 +195,13 @@ fn open(plan: &Plan, path: &Path, fresh: bool) -> Result<Journal, Failure> {
 }
 
 /// Carries out what is not done yet.
-fn simulate(
-    plan: &Arc<Plan>,
+fn carry_out(
+    whole: &Whole,
     journal: &mut Journal,
     threads: NonZero<usize>,
-    interrupt: &Interrupt,
+    cancel: &Cancel,
 ) -> Result<(), Failure> {
+    let plan = &whole.plan;
     let before = journal.done();
     if before > 0 {
         let total = plan.runs();
@@ -131,10 +210,17 @@ fn simulate(
     if before == plan.runs() {
         return Ok(());
     }
-    let workers = Workers::start(plan, journal.is_done(), threads).context("no thread starts")?;
+    let runner = whole.runner(cancel)?;
+    let workers = Workers::start_with(runner, plan, journal.is_done(), threads);
+    let mut workers = workers.context("no thread starts")?;
     let mut bar = RunBar::new();
-    let outcome = collect(plan, journal, workers, interrupt, &mut bar);
+    let outcome = collect(plan, journal, &mut workers, cancel, &mut bar);
     bar.clear();
+    if outcome.is_err() && whole.kernel.is_some() {
+        // What guests keep on disk goes with them.
+        cancel.cancel();
+        workers.end();
+    }
     outcome
 }
 
@@ -142,8 +228,8 @@ fn simulate(
 fn collect(
     plan: &Plan,
     journal: &mut Journal,
-    mut workers: Workers,
-    interrupt: &Interrupt,
+    workers: &mut Workers,
+    cancel: &Cancel,
     bar: &mut RunBar,
 ) -> Result<(), Failure> {
     let (before, begun) = (journal.done(), clock::now());
@@ -156,14 +242,12 @@ fn collect(
                 let stored = journal.append(plan, &finished);
                 stored.map_err(|error| Failure::Run(error.into()))?;
             }
-            Next::Failed(error) => {
-                let error = anyhow::Error::from(*error);
-                return Err(Failure::Usage(format!("cannot simulate {error:#}")));
-            }
+            Next::Failed(_) if cancel.is_cancelled() => {}
+            Next::Failed(error) => return Err(failed(*error, plan, journal)),
             Next::Nothing => {}
             Next::Over => return Ok(()),
         }
-        if interrupt.has_come()? {
+        if cancel.is_cancelled() {
             return Err(Failure::Run(interrupted(plan, journal)));
         }
         let now = clock::now();
@@ -196,30 +280,22 @@ fn left(done: u64, left: u64, time: Duration, waited: Duration) -> Option<Durati
     })
 }
 
+/// The failure of one run, with which the sweep ends.
+fn failed(error: RunError, plan: &Plan, journal: &Journal) -> Failure {
+    let is_world = matches!(error.source, RunFault::World(_));
+    let error = anyhow::Error::from(error);
+    if !is_world {
+        return Failure::Usage(format!("cannot simulate {error:#}"));
+    }
+    let (done, total) = (journal.done(), plan.runs());
+    Failure::Run(anyhow!(
+        "cannot carry out {error:#}\n{done} of {total} runs are done, and the same command goes on from there"
+    ))
+}
+
 fn interrupted(plan: &Plan, journal: &Journal) -> anyhow::Error {
     let (done, total) = (journal.done(), plan.runs());
     anyhow!("interrupted: {done} of {total} runs are done, and the same command goes on from there")
-}
-
-/// Ctrl-C, and whatever else asks the process to end. A second one ends it at once.
-struct Interrupt {
-    waker: Waker,
-    _termination: Termination,
-}
-
-impl Interrupt {
-    fn new() -> io::Result<Self> {
-        let waker = Waker::new()?;
-        let termination = Termination::wake(&waker)?;
-        Ok(Self {
-            waker,
-            _termination: termination,
-        })
-    }
-
-    fn has_come(&self) -> io::Result<bool> {
-        self.waker.reset()
-    }
 }
 
 /// What is shown of the cells.
@@ -231,8 +307,10 @@ struct Summary {
 }
 
 impl Summary {
-    fn new(plan: &Plan, directory: &Path, json: bool) -> Result<Self, Failure> {
-        let json = json.then(|| Document::begin(plan, directory)).transpose()?;
+    fn new(whole: &Whole, directory: &Path, json: bool) -> Result<Self, Failure> {
+        let json = json
+            .then(|| Document::begin(whole, directory))
+            .transpose()?;
         Ok(Self {
             cells: Vec::new(),
             corrupt: 0,
@@ -250,10 +328,10 @@ impl Summary {
         Ok(())
     }
 
-    fn finish(self, plan: &Plan, arguments: &Arguments) -> Result<(), Failure> {
+    fn finish(self, whole: &Whole, directory: &Path, arguments: &Arguments) -> Result<(), Failure> {
         match self.json {
             Some(json) => json.end().context("cannot write to standard output")?,
-            None => show(plan, &self.cells, arguments)?,
+            None => show(whole, &self.cells, directory, &details(arguments))?,
         }
         match self.corrupt {
             0 => Ok(()),
@@ -262,7 +340,13 @@ impl Summary {
     }
 }
 
-fn show(plan: &Plan, cells: &[CellSummary], arguments: &Arguments) -> Result<(), Failure> {
+fn show(
+    whole: &Whole,
+    cells: &[CellSummary],
+    directory: &Path,
+    details: &[Detail],
+) -> Result<(), Failure> {
+    let plan = &whole.plan;
     let mut fitting = table(plan, cells, Width::Wide);
     if terminal::table_width().is_some_and(|width| !fits(&fitting, width)) {
         fitting = table(plan, cells, Width::Narrow);
@@ -273,12 +357,14 @@ fn show(plan: &Plan, cells: &[CellSummary], arguments: &Arguments) -> Result<(),
     }
     terminal::print_table(&fitting)?;
     let mut names = vec![output::RUNS, output::CELLS];
-    names.extend(details(arguments).into_iter().map(Detail::name));
-    let out = arguments.out.clone();
-    let directory = out.unwrap_or_else(|| Path::new("outlast-sweep").join(plan.name()));
+    names.extend(details.iter().map(|detail| detail.name()));
+    let kernel = whole.kernel.as_ref();
+    let on = kernel.map_or_else(String::new, |kernel| {
+        format!(" on Linux {}", kernel.release())
+    });
     let directory = std::path::absolute(directory)?;
     terminal::print(&format!(
-        "\n{} runs: {} as CSV and Parquet in {}\n",
+        "\n{} runs{on}: {} as CSV and Parquet in {}\n",
         plan.runs(),
         names.join(", "),
         directory.display()
@@ -300,6 +386,11 @@ fn fits(table: &Table, width: usize) -> bool {
 #[derive(Serialize)]
 struct Head<'a> {
     sweep: &'a str,
+    /// Only where it is a packaged kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    world: Option<World>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<&'a str>,
     directory: PathBuf,
     runs: u64,
     repeat: u64,
@@ -314,7 +405,8 @@ struct Document {
 }
 
 impl Document {
-    fn begin(plan: &Plan, directory: &Path) -> Result<Self, Failure> {
+    fn begin(whole: &Whole, directory: &Path) -> Result<Self, Failure> {
+        let (plan, kernel) = (&whole.plan, whole.kernel.as_ref());
         let mut document = Self {
             out: BufWriter::new(io::stdout()),
             is_first: true,
@@ -322,6 +414,8 @@ impl Document {
         };
         let head = Head {
             sweep: plan.name(),
+            world: kernel.map(|_| World::Kernel),
+            kernel: kernel.map(Kernel::release),
             directory: std::path::absolute(directory)?,
             runs: plan.runs(),
             repeat: plan.repeat(),

@@ -1,7 +1,7 @@
 //! Sweeps to start from, and a way to carry them out.
 
 use outlast_sweep::output::Detail;
-use outlast_sweep::{Datum, Journal, Next, Plan, Run, Workers, output};
+use outlast_sweep::{Datum, Journal, Next, Origin, Plan, Run, Workers, output};
 use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZero;
@@ -71,7 +71,8 @@ impl Place {
 
     #[track_caller]
     pub(crate) fn open(&self, plan: &Plan) -> Journal {
-        Journal::open(&self.journal(), plan, VERSION).expect("a journal in our directory")
+        Journal::open(&self.journal(), plan, &Origin::SIMULATOR, VERSION)
+            .expect("a journal in our directory")
     }
 
     /// Carries out what is missing, and writes all tables; how many runs were carried out.

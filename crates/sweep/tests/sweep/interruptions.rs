@@ -1,7 +1,7 @@
 //! Sweeps that were ended early, and journals that are not theirs.
 
 use crate::fixture::{Place, VERSION, plan};
-use outlast_sweep::{Journal, JournalError, Plan};
+use outlast_sweep::{Journal, JournalError, Origin, Plan};
 use std::fs;
 use std::sync::Arc;
 
@@ -10,7 +10,13 @@ const SWEEP: &str = "[sweep]\nrepeat = 2\n\
 
 #[track_caller]
 fn refused(place: &Place, plan: &Plan) -> String {
-    let error = Journal::open(&place.journal(), plan, VERSION).expect_err("not this sweep's");
+    refused_from(place, plan, &Origin::SIMULATOR)
+}
+
+#[track_caller]
+fn refused_from(place: &Place, plan: &Plan, origin: &Origin) -> String {
+    let opened = Journal::open(&place.journal(), plan, origin, VERSION);
+    let error = opened.expect_err("not this sweep's");
     error
         .to_string()
         .replace(&place.path().display().to_string(), "DIR")
@@ -79,7 +85,9 @@ fn a_journal_of_another_sweep_is_refused() {
     let renamed = Plan::parse(&renamed, "other.toml", std::path::Path::new(".")).expect("sound");
     let message = "DIR/journal.jsonl holds runs of another sweep, `test`";
     assert_eq!(refused(&place, &renamed), message);
-    let error = Journal::open(&place.journal(), &plan(SWEEP), "9.9.9").expect_err("other version");
+    let origin = Origin::SIMULATOR;
+    let opened = Journal::open(&place.journal(), &plan(SWEEP), &origin, "9.9.9");
+    let error = opened.expect_err("other version");
     assert!(
         error
             .to_string()
@@ -91,6 +99,29 @@ fn a_journal_of_another_sweep_is_refused() {
         before,
         "nothing was changed"
     );
+}
+
+#[test]
+fn a_journal_of_another_world_or_kernel_is_refused() {
+    let plan = plan(SWEEP);
+    let [older, newer] = ["6.1.0", "6.12.0"].map(Origin::kernel);
+    let place = Place::new();
+    drop(place.open(&plan));
+    let head = fs::read_to_string(place.journal()).expect("ours");
+    assert!(
+        !head.contains("world"),
+        "as earlier versions have it: {head}"
+    );
+    let message = "DIR/journal.jsonl holds runs of the simulator, and this is Linux 6.1.0";
+    assert_eq!(refused_from(&place, &plan, &older), message);
+    let place = Place::new();
+    let open = |origin| Journal::open(&place.journal(), &plan, origin, VERSION);
+    drop(open(&older).expect("a new journal"));
+    drop(open(&older).expect("the same kernel"));
+    let message = "DIR/journal.jsonl holds runs of Linux 6.1.0, and this is Linux 6.12.0";
+    assert_eq!(refused_from(&place, &plan, &newer), message);
+    let message = "DIR/journal.jsonl holds runs of Linux 6.1.0, and this is the simulator";
+    assert_eq!(refused(&place, &plan), message);
 }
 
 #[test]
@@ -121,7 +152,7 @@ fn two_processes_do_not_share_a_journal() {
     let place = Place::new();
     let first = place.open(&plan);
     // A second opening is another lock, as a second process would ask for.
-    let second = Journal::open(&place.journal(), &plan, VERSION);
+    let second = Journal::open(&place.journal(), &plan, &Origin::SIMULATOR, VERSION);
     assert!(
         matches!(second, Err(JournalError::Busy { .. })),
         "{second:?}"

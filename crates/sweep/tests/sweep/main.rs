@@ -7,5 +7,6 @@ mod examples;
 mod grid;
 mod interruptions;
 mod problems;
+mod runners;
 mod seeds;
 mod tables;

@@ -186,6 +186,7 @@ fn summary() -> CellSummary {
         timeouts_mean: Some(2.4),
         retransmitted_bytes_mean: Some(1_500.5),
         injected_packets_mean: Some(0.0),
+        kernel: None,
     }
 }
 
