@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// The directory is no unpacked kernel.
-    #[error("{directory}: {problem}; `outlast kernels get 6.12 {directory}` unpacks a kernel")]
+    #[error(
+        "{directory}: {problem}; `outlast kernels get 6.12 DIR` unpacks a kernel into a new directory"
+    )]
     Kernel {
         /// The directory.
         directory: PathBuf,
@@ -55,6 +57,9 @@ pub enum GuestError {
         /// The end of what it wrote to its console.
         console: String,
     },
+    /// Nothing says where states are to be kept.
+    #[error("there is no place for saved guests: set OUTLAST_GUESTS to a directory")]
+    Homeless,
     /// The directory of saved states has no room for another one.
     #[error(
         "{directory} has room for {free_mib} MiB, and the state of a guest takes up to {needed_mib}: make room, or \

@@ -97,8 +97,6 @@ fn prepare() -> io::Result<()> {
         ("devtmpfs", "/dev", c""),
         ("devpts", "/dev/pts", c""),
         ("tmpfs", "/dev/shm", c""),
-        ("tmpfs", "/tmp", c"mode=1777"),
-        ("tmpfs", "/run", c"mode=755"),
         ("cgroup2", "/sys/fs/cgroup", c""),
         ("bpf", "/sys/fs/bpf", c""),
         ("tracefs", "/sys/kernel/tracing", c""),
@@ -110,6 +108,11 @@ fn prepare() -> io::Result<()> {
             Ok(()) | Err(rustix::io::Errno::BUSY | rustix::io::Errno::NODEV) => {}
             Err(error) => return Err(io::Error::other(format!("mount {place}: {error}"))),
         }
+    }
+    // Nothing is mounted there: programs of the image may lie below.
+    for (place, mode) in [("/tmp", 0o1777), ("/run", 0o755)] {
+        fs::create_dir_all(place)?;
+        fs::set_permissions(place, Permissions::from_mode(mode))?;
     }
     sethostname(b"guest")?;
     for name in AT_ONCE {

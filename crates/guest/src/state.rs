@@ -94,9 +94,9 @@ impl State {
         flock(&used, FlockOperation::LockExclusive)
             .map_err(|error| GuestError::file("lock", &directory)(error.into()))?;
         if !directory.is_dir() {
-            boots();
             make_room(&home)?;
             check_room(&home)?;
+            boots();
             let work = TempDir::new_in(&home).map_err(unusable)?;
             boot(kernel, image, work.path(), limits)?;
             let made = work.keep();
@@ -217,11 +217,7 @@ fn home() -> Result<PathBuf, GuestError> {
     };
     let cache = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
     let home = variable("OUTLAST_GUESTS").or_else(|| Some(cache()?.join("outlast/guests")));
-    home.ok_or_else(|| {
-        GuestError::Emulator(
-            "there is no place for saved states: set OUTLAST_GUESTS to a directory".into(),
-        )
-    })
+    home.ok_or(GuestError::Homeless)
 }
 
 fn lock_file(path: &Path) -> io::Result<File> {

@@ -7,6 +7,10 @@ use outlast_base::time::Duration;
 use outlast_guest::{Architecture, Ended, GuestError, Image, Kernel, Limits, State};
 use outlast_lab::Cancel;
 use outlast_scenario::{CommandLine, Scenario, Workload};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The shell that workloads of a scenario may name.
@@ -88,70 +92,106 @@ pub(crate) fn not_ended(ended: &Ended) -> anyhow::Error {
     }
 }
 
-/// The programs that workloads name, beside this one.
+/// The host's programs that workloads name, beside this one.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
-    is_shell_needed: bool,
-    names: Vec<String>,
+    files: BTreeSet<PathBuf>,
 }
 
 impl Programs {
-    /// Takes in what `scenario` starts.
+    /// Takes in what `scenario` starts: the shell, and every word of its command lines that is a program here.
     pub(crate) fn add(&mut self, scenario: &Scenario) {
         let Workload::Command(commands) = &scenario.workload else {
             return;
         };
-        self.is_shell_needed = true;
+        self.files.insert(SHELL.into());
         for line in [&commands.server, &commands.client] {
-            if let Some(name) = program(line)
-                && !self.names.iter().any(|known| known == name)
-            {
-                self.names.push(name.to_owned());
+            let texts = match line {
+                CommandLine::Shell(text) => std::slice::from_ref(text),
+                CommandLine::Words(words) => words,
+            };
+            // The shell's own words are names of no programs, or of such as do the same.
+            let is_other = |c: char| !c.is_alphanumeric() && !"_-+./".contains(c);
+            for word in texts.iter().flat_map(|text| text.split(is_other)) {
+                self.add_word(word, &scenario.directory);
+            }
+        }
+    }
+
+    /// Adds the program that `word` names in `directory`, if it names one.
+    fn add_word(&mut self, word: &str, directory: &Path) {
+        let file = match word.contains('/') {
+            true if word.starts_with('/') => Some(word.into()),
+            true => in_full(&directory.join(word)),
+            false => std::env::var_os("PATH").and_then(|places| {
+                let mut places = std::env::split_paths(&places).map(|place| place.join(word));
+                places.find(|path| kind(path).is_some())
+            }),
+        };
+        let Some((kind, file)) = file.and_then(|file| Some((kind(&file)?, file))) else {
+            return;
+        };
+        if self.files.insert(file)
+            && let Kind::Script(interpreter) = kind
+        {
+            for word in interpreter.split_whitespace() {
+                self.add_word(word, directory);
             }
         }
     }
 
     fn add_to(&self, image: Image) -> Image {
-        if !self.is_shell_needed {
-            return image;
-        }
-        let shell = Path::new(SHELL);
-        let image = image.with_program_at(SHELL.into(), shell);
-        self.names
+        self.files
             .iter()
-            .fold(image, |image, name| with(image, name))
+            .fold(image, |image, file| image.with_program(file))
     }
 }
 
-/// The program that a command line starts, if it is named.
-fn program(line: &CommandLine) -> Option<&str> {
-    match line {
-        // The shell knows its words only.
-        CommandLine::Shell(text) => text.split_whitespace().next(),
-        CommandLine::Words(words) => words.first().map(String::as_str),
-    }
+/// The path of a file from the root, without links and parents on the way.
+fn in_full(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?;
+    let directory = path.parent().filter(|parent| *parent != Path::new(""));
+    let directory = directory.unwrap_or(Path::new(".")).canonicalize().ok()?;
+    Some(directory.join(name))
 }
 
-/// Adds the program `name` if it is found on the host.
-fn with(image: Image, name: &str) -> Image {
-    let found = match name.contains('/') {
-        true => Some(PathBuf::from(name)),
-        false => std::env::var_os("PATH").and_then(|places| {
-            let mut places = std::env::split_paths(&places).map(|place| place.join(name));
-            places.find(|path| path.is_file())
-        }),
-    };
-    match found {
-        Some(program) => image.with_program(&program),
-        None => image,
+/// The kinds of executable files that a guest can have.
+enum Kind {
+    /// A program for a processor.
+    Program,
+    /// A text for this program, with its arguments.
+    Script(String),
+}
+
+/// The kind of the file at `path`, if it can be executed.
+fn kind(path: &Path) -> Option<Kind> {
+    /// The longest first line of a script.
+    const LINE: u64 = 256;
+    let file = File::open(path).ok()?;
+    let about = file.metadata().ok()?;
+    if !about.is_file() || about.permissions().mode() & 0o111 == 0 {
+        return None;
     }
+    let mut head = Vec::new();
+    file.take(LINE).read_to_end(&mut head).ok()?;
+    // ELF, of 64 bits.
+    if head.starts_with(b"\x7fELF\x02") {
+        return Some(Kind::Program);
+    }
+    let line = head
+        .strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()?;
+    Some(Kind::Script(String::from_utf8_lossy(line).into_owned()))
 }
 
 impl From<GuestError> for Failure {
     fn from(error: GuestError) -> Self {
         match error {
             GuestError::Kernel { .. } | GuestError::Package(_) => Self::Usage(error.to_string()),
-            error @ (GuestError::Home { .. } | GuestError::Unpackable { .. }) => {
+            error @ (GuestError::Home { .. }
+            | GuestError::Homeless
+            | GuestError::Unpackable { .. }) => {
                 Self::Usage(format!("{:#}", anyhow::Error::from(error)))
             }
             error if error.is_missing_capability() => Self::Shown(error.to_string()),

@@ -20,6 +20,9 @@ use outlast_scenario::result::{RunResult, TcpInForce, World};
 use outlast_sim::trace::Trace;
 use std::path::Path;
 
+/// The variable with the time of a page, in seconds since 1970.
+pub(crate) const SOURCE_DATE: &str = "SOURCE_DATE_EPOCH";
+
 /// Rows of the table of a run's connections.
 const MOST_CONNECTIONS: usize = 100;
 /// More runs than these are summed up at the top of the page.
@@ -291,9 +294,7 @@ fn provenance(command: &str, runs: &[Run<'_>]) -> Provenance {
     let settings = first.map(|run| &run.result.settings);
     Provenance {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        date: jiff::Timestamp::now()
-            .strftime("%Y-%m-%d %H:%M UTC")
-            .to_string(),
+        date: date().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         kernel: settings.map_or_else(String::new, |settings| {
             let time = match settings.world {
                 World::Kernel => ", packaged, in virtual time",
@@ -308,6 +309,14 @@ fn provenance(command: &str, runs: &[Run<'_>]) -> Provenance {
         command: command.to_owned(),
         more: first.map_or_else(Vec::new, |run| run.settings.to_vec()),
     }
+}
+
+/// The time of the page: now, or where the clock says nothing, as in a guest, what the environment says in the variable
+/// of <https://reproducible-builds.org/specs/source-date-epoch/>.
+fn date() -> jiff::Timestamp {
+    let told = std::env::var(SOURCE_DATE).ok();
+    let told = told.and_then(|seconds| jiff::Timestamp::from_second(seconds.parse().ok()?).ok());
+    told.unwrap_or_else(jiff::Timestamp::now)
 }
 
 /// Whose TCP it was.

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::guests::{self, Programs};
 use crate::inputs::Input;
+use crate::page::SOURCE_DATE;
 use crate::progress::Spinner;
 use crate::{labs, terminal};
 use anyhow::Context;
@@ -35,7 +36,7 @@ pub(crate) fn run(wanted: &Wanted<'_>, scenario: &Scenario) -> Result<(), Failur
     let runs = scenario.run.repeat * if wanted.control { 2 } else { 1 };
     let job = Job {
         command: wanted.command(program)?,
-        environment: environment(),
+        environment: environment(wanted.report.is_some()),
         directory: here.clone(),
         files: files(wanted.input, &here)?,
         collect: [wanted.capture, wanted.report]
@@ -97,10 +98,15 @@ impl Wanted<'_> {
 }
 
 /// Variables of this process that change what the command shows.
-fn environment() -> Vec<(String, String)> {
+fn environment(has_page: bool) -> Vec<(String, String)> {
     let mut variables = vec![("NO_COLOR".to_owned(), "1".to_owned())];
     if let Some(columns) = terminal::table_width() {
         variables.push(("COLUMNS".to_owned(), columns.to_string()));
+    }
+    if has_page {
+        // The guest's own date is a constant.
+        let now = jiff::Timestamp::now().as_second();
+        variables.push((SOURCE_DATE.to_owned(), now.to_string()));
     }
     variables
 }

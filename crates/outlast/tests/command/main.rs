@@ -22,6 +22,7 @@ mod hooks;
 mod host;
 mod idle;
 mod indicators;
+mod kernels;
 mod killing;
 mod live;
 mod manual;
