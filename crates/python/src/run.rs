@@ -85,6 +85,15 @@ fn simulate(
 
 #[pymethods]
 impl RunResults {
+    /// The results of a document that the command has printed.
+    #[staticmethod]
+    fn parse(json: &str) -> PyResult<Self> {
+        let result = serde_json::from_str(json);
+        Ok(Self {
+            result: result.map_err(|error| error::of_json(&error))?,
+        })
+    }
+
     /// The document that `outlast sim --json` prints.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string_pretty(&self.result).map_err(|error| error::of_json(&error))

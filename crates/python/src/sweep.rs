@@ -3,14 +3,17 @@
 use crate::VERSION;
 use crate::error;
 use crate::table::Builder;
+use outlast_scenario::Scenario;
 use outlast_sweep::output::{self, Detail, OutputError, Rows};
-use outlast_sweep::{Bundle, CellSummary, Datum, Finished, Journal, Next, Workers};
+use outlast_sweep::{
+    Bundle, CellSummary, Datum, Finished, Journal, Next, Origin, Refusal, Workers, simulable,
+};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::io;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -29,16 +32,27 @@ pub(crate) struct Plan {
 
 #[pymethods]
 impl Plan {
-    /// Reads the sweep file at `path`.
+    /// Reads the sweep file at `path`. If it is not to be `simulated`, the world that runs it says what it lacks.
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Self::of(py, || outlast_sweep::Plan::load(&path))
+    fn load(py: Python<'_>, path: PathBuf, simulated: bool) -> PyResult<Self> {
+        Self::of(py, || {
+            outlast_sweep::Plan::load_for(&path, &mut check(simulated))
+        })
     }
 
     /// Reads a sweep from `text`.
     #[staticmethod]
-    fn parse(py: Python<'_>, text: &str, name: &str, directory: PathBuf) -> PyResult<Self> {
-        Self::of(py, || outlast_sweep::Plan::parse(text, name, &directory))
+    fn parse(
+        py: Python<'_>,
+        text: &str,
+        name: &str,
+        directory: PathBuf,
+        simulated: bool,
+    ) -> PyResult<Self> {
+        let mut check = check(simulated);
+        Self::of(py, || {
+            outlast_sweep::Plan::parse_for(text, name, &directory, &mut check)
+        })
     }
 
     /// A sweep that another process has bundled.
@@ -65,6 +79,24 @@ impl Plan {
     #[getter]
     fn name(&self) -> &str {
         self.plan.name()
+    }
+
+    /// The text of its file.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.plan.source().text
+    }
+
+    /// What messages call its file.
+    #[getter]
+    fn file(&self) -> &str {
+        &self.plan.source().name
+    }
+
+    /// From where relative paths in it count.
+    #[getter]
+    fn directory(&self) -> &Path {
+        self.plan.directory()
     }
 
     /// How many cells its grid has.
@@ -124,6 +156,14 @@ impl Plan {
     }
 }
 
+/// Asks the simulator what it lacks of a scenario, if that is to be simulated.
+fn check(simulated: bool) -> impl FnMut(&Scenario) -> Result<(), Refusal> + Send {
+    move |scenario| match simulated {
+        true => simulable(scenario),
+        false => Ok(()),
+    }
+}
+
 /// The finished runs of a sweep, in a file.
 #[pyclass(frozen, module = "outlast._native")]
 pub(crate) struct Store {
@@ -133,14 +173,23 @@ pub(crate) struct Store {
 
 #[pymethods]
 impl Store {
-    /// Opens the journal of `plan` at `path`, or begins it.
+    /// Opens the journal of `plan` at `path`, or begins it. Its runs are those of the simulator, or of the packaged kernel
+    /// of the release `kernel`.
     #[new]
-    fn new(py: Python<'_>, plan: &Plan, path: PathBuf, fresh: bool) -> PyResult<Self> {
+    #[pyo3(signature = (plan, path, fresh, kernel = None))]
+    fn new(
+        py: Python<'_>,
+        plan: &Plan,
+        path: PathBuf,
+        fresh: bool,
+        kernel: Option<&str>,
+    ) -> PyResult<Self> {
+        let origin = kernel.map_or(Origin::SIMULATOR, Origin::kernel);
         let open = || {
             if fresh {
                 Journal::discard(&path)?;
             }
-            Journal::open(&path, &plan.plan, VERSION)
+            Journal::open(&path, &plan.plan, &origin, VERSION)
         };
         match py.detach(open) {
             Ok(journal) => Ok(Self {

@@ -7,7 +7,7 @@ use crate::file::{self, Content};
 use crate::runner::Check;
 use crate::sample::Sample;
 use outlast_scenario::result::RunResult;
-use outlast_scenario::{Change, Document, Problem, Scenario, ScenarioError};
+use outlast_scenario::{Change, Document, Problem, Scenario, ScenarioError, Source};
 use outlast_sim::{SimError, Simulation};
 use std::path::Path;
 
@@ -205,6 +205,18 @@ impl Plan {
     #[must_use]
     pub fn name(&self) -> &str {
         self.author.stem()
+    }
+
+    /// The text of its file, and what messages call it.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        self.author.source()
+    }
+
+    /// The directory from which relative paths in it count.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.author.directory()
     }
 
     /// How many cells the grid has; at least one.

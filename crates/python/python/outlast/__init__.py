@@ -12,7 +12,7 @@
 True
 """
 
-from outlast._errors import OutlastError, Problem, ScenarioError, SweepError
+from outlast._errors import KernelError, OutlastError, Problem, ScenarioError, SweepError
 from outlast._native import VERSION as __version__
 from outlast._results import (
     DroppedPackets,
@@ -31,6 +31,7 @@ __all__ = [
     "DroppedPackets",
     "Flow",
     "Hop",
+    "KernelError",
     "Outage",
     "OutlastError",
     "Problem",

@@ -90,5 +90,13 @@ class ScenarioError(OutlastError, ValueError):
         return self._first.allowed if self._first else None
 
 
+class KernelError(OutlastError, RuntimeError):
+    """A run on a packaged kernel that was not made.
+
+    The command, the emulator or the kernel is missing, the lab has not what the scenario asks for, or a
+    guest was lost. The text is that of the command.
+    """
+
+
 class SweepError(OutlastError, RuntimeError):
     """A sweep whose runs cannot be stored, sent or gathered."""

@@ -141,11 +141,13 @@ class Result:
         document = json.loads(native.to_json())
         self.scenario: str = document["scenario"]
         self.world: str = document["world"]
+        self.kernel: str | None = document.get("kernel")
+        """Release of the packaged kernel, if it was run on one."""
         self.runs: list[Run] = [_run(run) for run in document["runs"]]
         self.control: list[Run] = [_run(run) for run in document.get("control", [])]
 
     def to_json(self) -> str:
-        """The document that `outlast sim --json` prints."""
+        """The document that `outlast sim --json` prints, or `outlast lab --kernel`."""
         return self._native.to_json()
 
     def table(self, name: str = "runs", *, control: bool = False) -> Table:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping
 from typing import Any, Callable, Union
 
-from outlast import _native, _toml
+from outlast import _command, _native, _toml
 from outlast._progress import Progress, reporter
 from outlast._results import Result
 
@@ -122,6 +123,19 @@ class Scenario:
         return f"<outlast.Scenario {self.name!r}>"
 
 
+def _run_on_kernel(
+    native: _native.Scenario, control: bool, progress: Progress, kernel: str
+) -> Result:
+    options = ["--control"] if control else []
+    read = _command.input_file(native.text, native.file, os.fspath(native.directory))
+    with reporter(progress) as report, read as file:
+        document = _command.call(["lab", *file, "--kernel", kernel, "--json", *options])
+        if report is not None:
+            total = native.repeat * (2 if control else 1)
+            report(total, total)
+    return Result(_native.RunResults.parse(json.dumps(document)))
+
+
 def _restored(text: str, name: str, directory: str) -> Scenario:
     return Scenario.parse(text, name=name, directory=directory)
 
@@ -155,13 +169,19 @@ def run(
     *,
     control: bool = False,
     progress: Progress = None,
+    kernel: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Simulates all runs of a scenario, in virtual time.
 
     `scenario` is a `Scenario`, a file's path or tables. With `control` each run is made again
     without Outlast. `progress` is True for a line on standard error, or is called with the number of
     runs done and of all. The interpreter's lock is released; Ctrl-C ends it.
+
+    With `kernel` the command's lab runs it on the packaged kernel in that directory, as
+    `outlast lab --kernel` does. Raises `KernelError` if that cannot be done.
     """
     native = scenario_of(scenario)._native
+    if kernel is not None:
+        return _run_on_kernel(native, control, progress, os.fspath(kernel))
     with reporter(progress) as report:
         return Result(_native.run(native, control, report))

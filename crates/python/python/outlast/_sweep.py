@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Union
 
-from outlast import _dask, _native, _toml
+from outlast import _command, _dask, _native, _toml
 from outlast._progress import Progress, reporter
 from outlast._scenario import DICT, Scenario
 from outlast._table import Table
@@ -34,15 +34,29 @@ class Sweep:
         *,
         directory: str | os.PathLike[str] = ".",
     ) -> None:
+        self._read(source, os.fspath(directory), simulated=True)
+
+    def _read(
+        self, source: str | os.PathLike[str] | Mapping[str, Any], directory: str, *, simulated: bool
+    ) -> None:
         if isinstance(source, Mapping):
             tables = {
                 name: table.to_dict() if isinstance(table, Scenario) else table
                 for name, table in source.items()
             }
             text = _toml.dumps(tables)
-            self._native = _native.Plan.parse(text, DICT, os.fspath(directory))
+            self._native = _native.Plan.parse(text, DICT, directory, simulated)
         else:
-            self._native = _native.Plan.load(os.fspath(source))
+            self._native = _native.Plan.load(os.fspath(source), simulated)
+
+    @classmethod
+    def _for_kernel(
+        cls, source: str | os.PathLike[str] | Mapping[str, Any], directory: str
+    ) -> Sweep:
+        """A sweep that the simulator need not be able to run."""
+        sweep = cls.__new__(cls)
+        sweep._read(source, directory, simulated=False)
+        return sweep
 
     @classmethod
     def parse(
@@ -54,7 +68,7 @@ class Sweep:
     ) -> Sweep:
         """A sweep from the text of a file, which messages call `name`."""
         sweep = cls.__new__(cls)
-        sweep._native = _native.Plan.parse(text, name, os.fspath(directory))
+        sweep._native = _native.Plan.parse(text, name, os.fspath(directory), True)
         return sweep
 
     @property
@@ -142,6 +156,7 @@ def sweep(
     fresh: bool = False,
     progress: Progress = None,
     directory: str | os.PathLike[str] = ".",
+    kernel: str | os.PathLike[str] | None = None,
 ) -> SweepResult:
     """Carries a sweep out, and returns its tables.
 
@@ -154,8 +169,18 @@ def sweep(
     what is there. `outages` and `flows` ask for further tables. `progress` is True for a line on
     standard error (with a client in a notebook, Dask's own bar), or is called with the number of runs
     done and of all.
+
+    With `kernel` the command carries each run out on the packaged kernel in that directory, as
+    `outlast sweep --kernel` does. Raises `KernelError` if that cannot be done.
     """
-    plan = source if isinstance(source, Sweep) else Sweep(source, directory=directory)
+    if client is not None and kernel is not None:
+        raise ValueError("`client` and `kernel` exclude each other: guests run on this machine")
+    if isinstance(source, Sweep):
+        plan = source
+    elif kernel is not None:
+        plan = Sweep._for_kernel(source, os.fspath(directory))
+    else:
+        plan = Sweep(source, directory=directory)
     if client is not None and threads is not None:
         raise ValueError("`threads` and `client` exclude each other: a Dask worker has its own threads")
     if threads is not None and threads < 1:
@@ -163,6 +188,15 @@ def sweep(
     if batch is not None and batch < 1:
         raise ValueError(f"`batch = {batch}` is not 1 or more")
     details = [name for name, wanted in (("outages", outages), ("flows", flows)) if wanted]
+    if kernel is not None:
+        options = [f"--{name}" for name in details] + (["--fresh"] if fresh else [])
+        if threads is not None:
+            options += ["--threads", str(threads)]
+        arguments = ["--kernel", os.fspath(kernel), *options]
+        if out is not None:
+            return _sweep_on_kernel(plan, os.fspath(out), details, arguments, progress)
+        with tempfile.TemporaryDirectory(prefix="outlast-sweep-") as place:
+            return _sweep_on_kernel(plan, place, details, arguments, progress)
     if out is not None:
         os.makedirs(out, exist_ok=True)
         return _sweep(plan, os.fspath(out), True, details, threads, client, batch, fresh, progress)
@@ -191,9 +225,40 @@ def _sweep(
             store.simulate(threads, None if report is None else lambda done: report(done, total))
     if kept:
         store.write(place, details)
+    return _gathered(plan, store, details)
+
+
+def _sweep_on_kernel(
+    plan: Sweep, place: str, details: list[str], arguments: list[str], progress: Progress
+) -> SweepResult:
+    native = plan._native
+    journal = os.path.join(place, "journal.jsonl")
+    read = _command.input_file(native.text, native.file, os.fspath(native.directory))
+    with reporter(progress) as report, read as file:
+
+        def watch() -> None:
+            if report is not None:
+                report(_lines(journal), native.runs)
+
+        document = _command.call(["sweep", *file, "--out", place, "--json", *arguments], watch)
+        watch()
+    store = _native.Store(native, journal, False, document["kernel"])
+    return _gathered(plan, store, details)
+
+
+def _lines(journal: str) -> int:
+    """Runs in a journal that another process writes."""
+    try:
+        with open(journal, "rb") as file:
+            return max(0, sum(1 for _ in file) - 1)
+    except FileNotFoundError:
+        return 0
+
+
+def _gathered(plan: Sweep, store: _native.Store, details: list[str]) -> SweepResult:
     tables, corrupt = store.tables(details)
     if corrupt:
         warnings.warn(
-            f"in {corrupt} runs what arrived is not what was sent", RuntimeWarning, stacklevel=3
+            f"in {corrupt} runs what arrived is not what was sent", RuntimeWarning, stacklevel=4
         )
     return SweepResult(plan, {name: Table(table) for name, table in tables.items()}, corrupt)
