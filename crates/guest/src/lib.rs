@@ -20,6 +20,7 @@ mod mailbox;
 mod modules;
 mod monitor;
 pub mod packages;
+mod place;
 mod processor;
 mod state;
 

@@ -1,6 +1,6 @@
 //! Kernels in the distribution's packages.
 
-use crate::{Architecture, GuestError, Kernel};
+use crate::{Architecture, GuestError, Kernel, place};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -106,6 +106,38 @@ pub fn get(
     }
     drop(work);
     Kernel::open(directory)
+}
+
+/// The packaged kernel of `version` for this program's architecture; downloaded at the first use.
+///
+/// Kernels are kept below `$OUTLAST_KERNELS`, or `$XDG_CACHE_HOME/outlast/kernels`, by their versions.
+///
+/// # Errors
+/// As [`get`].
+pub fn cached(version: &str) -> Result<Kernel, GuestError> {
+    let architecture = Architecture::HOST;
+    let architecture = architecture
+        .ok_or_else(|| GuestError::Package("guests are for amd64 and arm64 only".into()))?;
+    let home = place::of("OUTLAST_KERNELS", "kernels");
+    let home = home.ok_or_else(|| {
+        GuestError::Package(
+            "there is no place for kernels: set OUTLAST_KERNELS to a directory".into(),
+        )
+    })?;
+    fs::create_dir_all(&home).map_err(GuestError::file("make", &home))?;
+    let directory = home.join(version);
+    if !directory.exists() {
+        // Whoever looks meanwhile finds all of it or nothing.
+        let work = TempDir::new_in(&home).map_err(GuestError::file("write to", &home))?;
+        let made = work.path().join(version);
+        get(version, &made, architecture)?;
+        match fs::rename(&made, &directory) {
+            // Another process was faster.
+            Err(_) if directory.exists() => {}
+            renamed => renamed.map_err(GuestError::file("make", &directory))?,
+        }
+    }
+    Kernel::open(&directory)
 }
 
 /// All numbers in a release, for comparison.

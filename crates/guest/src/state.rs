@@ -4,7 +4,7 @@ use crate::job::{Job, Outcome};
 use crate::machine::{self, Beginning, Machine, Parts};
 use crate::mailbox::Mailbox;
 use crate::processor::Processor;
-use crate::{GuestError, Image, Kernel};
+use crate::{GuestError, Image, Kernel, place};
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, flock, futimens, statvfs};
 use std::fmt;
 use std::fs::{self, File};
@@ -210,14 +210,7 @@ fn name(kernel: &Kernel, image: &Image) -> Result<String, GuestError> {
 }
 
 fn home() -> Result<PathBuf, GuestError> {
-    let variable = |name| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let cache = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let home = variable("OUTLAST_GUESTS").or_else(|| Some(cache()?.join("outlast/guests")));
-    home.ok_or(GuestError::Homeless)
+    place::of("OUTLAST_GUESTS", "guests").ok_or(GuestError::Homeless)
 }
 
 fn lock_file(path: &Path) -> io::Result<File> {

@@ -13,6 +13,7 @@
 //! | [`hip_cost`] | what HIP costs, beside WireGuard, and with many hosts at one server |
 //! | [`hip_moves`] | programs through changes of address with HIP, without its trigger, and without HIP |
 //! | [`host_matrix`] | resume time of a mobile host's uploads with an agent beside its TCP |
+//! | [`kernels_vs_sim`] | the simulator beside packaged kernels in virtual time |
 //! | [`lab_vs_sim`] | the simulator beside the kernel |
 //! | [`live`] | what is done in a live run |
 //! | [`middle_of_path`] | outages that are not next to the gateway, several at once, one inside another |
@@ -40,6 +41,7 @@ pub mod hold_channel;
 pub mod hold_matrix;
 pub mod host_cost;
 pub mod host_matrix;
+pub mod kernels_vs_sim;
 pub mod lab_vs_sim;
 pub mod live;
 pub mod middle_of_path;
@@ -86,4 +88,5 @@ pub const ALL: &[&Experiment] = &[
     &strangers::EXPERIMENT,
     &middle_of_path::EXPERIMENT,
     &lab_vs_sim::EXPERIMENT,
+    &kernels_vs_sim::EXPERIMENT,
 ];
