@@ -26,7 +26,7 @@ pub use recorder::Recorded;
 
 use crate::netlink::{NetlinkError, RouteSocket};
 use crate::sys::bpf::{self, Hook, Tags};
-use crate::traffic_control::{Attachment, Order, Spot, Way};
+use crate::traffic_control::{self, Attachment, Order, Spot, Way};
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use aya::programs::ProgramError;
 use aya::programs::tc::SchedClassifier;
@@ -489,6 +489,16 @@ impl Tracker {
             recorder: of("RECORDER")?,
         })
     }
+}
+
+/// Removes what a tracker of an ended process has left at `interface`, as it does before Linux 6.6: filters that do
+/// nothing.
+///
+/// # Errors
+/// When there is no such interface, or the kernel does not list its filters.
+pub fn remove_left_filters(interface: &str) -> Result<(), NetlinkError> {
+    let index = RouteSocket::open()?.interface(interface)?;
+    traffic_control::remove_left_filters(index)
 }
 
 impl fmt::Debug for Tracker {

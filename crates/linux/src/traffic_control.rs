@@ -4,8 +4,8 @@
 //! attached by a filter, which stays until somebody removes it. So the filter does not run the program itself but a
 //! [`Trampoline`] of a few instructions, which jumps to the program in an array and else lets the packet pass. The
 //! kernel empties such an array as soon as no process has it open: after the end of a daemon, however it ends, the
-//! programs and their maps are gone, and what is left passes every packet. The next daemon at the interface removes
-//! it.
+//! programs and their maps are gone, and what is left passes every packet. The guardian removes it
+//! ([`remove_left_filters`]), or else the next daemon at the interface.
 
 mod owner;
 
@@ -179,19 +179,9 @@ impl Clsact {
     fn add(&self, side: Side, order: Order, program: BorrowedFd<'_>) -> io::Result<ListedFilter> {
         let kernel = &mut *self.kernel();
         let route = &mut kernel.route;
-        let mut is_first = true;
-        for filter in route.filters(self.interface, side).map_err(as_io)? {
-            match filter.name.as_deref().and_then(Owner::named) {
-                Some(owner) if owner.has_ended() => {
-                    // Perhaps somebody was faster.
-                    let _ = route.remove_filter(self.interface, side, &filter);
-                    kernel.is_made |= owner.has_made_clsact;
-                }
-                Some(_) => {}
-                None => is_first &= filter.priority > FIRST,
-            }
-        }
-        if order == Order::First && !is_first {
+        let found = Found::at(route, self.interface, side).map_err(as_io)?;
+        kernel.is_made |= found.is_made;
+        if order == Order::First && found.is_somebody_first {
             // It might end the line, and this program would see nothing.
             return Err(io::Error::from_raw_os_error(libc::EBUSY));
         }
@@ -216,6 +206,53 @@ impl Clsact {
             }
         }
     }
+}
+
+/// The filters of one side, as they were found.
+struct Found {
+    /// An ended process of Outlast's has made the queueing discipline.
+    is_made: bool,
+    /// Another program's filter has the first priority.
+    is_somebody_first: bool,
+}
+
+impl Found {
+    /// Looks at the filters of one side, and removes those of ended processes.
+    fn at(
+        route: &mut RouteSocket,
+        interface: InterfaceIndex,
+        side: Side,
+    ) -> Result<Self, NetlinkError> {
+        let mut found = Self {
+            is_made: false,
+            is_somebody_first: false,
+        };
+        for filter in route.filters(interface, side)? {
+            match filter.name.as_deref().and_then(Owner::named) {
+                Some(owner) if owner.has_ended() => {
+                    // Perhaps somebody was faster.
+                    let _ = route.remove_filter(interface, side, &filter);
+                    found.is_made |= owner.has_made_clsact;
+                }
+                Some(_) => {}
+                None => found.is_somebody_first |= filter.priority <= FIRST,
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Removes the filters that ended processes have left at an interface.
+pub(crate) fn remove_left_filters(interface: InterfaceIndex) -> Result<(), NetlinkError> {
+    let mut route = RouteSocket::open()?;
+    let mut is_made = false;
+    for side in [Side::Ingress, Side::Egress] {
+        is_made |= Found::at(&mut route, interface, side)?.is_made;
+    }
+    let kernel = Mutex::new(Kernel { route, is_made });
+    // Removes the queueing discipline if nobody needs it.
+    drop(Clsact { interface, kernel });
+    Ok(())
 }
 
 impl Drop for Clsact {
@@ -368,6 +405,26 @@ mod tests {
         with_program(|program, way| {
             let ended = Owner::this_process(true).expect("proc").that_has_ended();
             come_after(&[(&ended.to_string(), FIRST)], program, way);
+            assert!(!has_clsact());
+        });
+    }
+
+    #[test]
+    fn it_is_removed_also_where_nobody_begins() {
+        with_program(|program, _| {
+            remove_left_filters(LOOPBACK).expect("there is none");
+            let ended = Owner::this_process(true).expect("proc").that_has_ended();
+            let alive = Owner::this_process(true).expect("proc");
+            for (owner, remaining) in [(alive, 1), (ended, 0)] {
+                let mut route = RouteSocket::open().expect("netlink");
+                route.add_clsact(LOOPBACK).expect("clsact");
+                let filter = left_over(&owner.to_string(), FIRST);
+                let added = route.add_filter(LOOPBACK, Side::Egress, &filter, program);
+                added.expect("add");
+                remove_left_filters(LOOPBACK).expect("list");
+                assert_eq!(filters(Side::Egress).len(), remaining);
+                let _ = route.remove_filter(LOOPBACK, Side::Egress, &filter);
+            }
             assert!(!has_clsact());
         });
     }

@@ -17,6 +17,7 @@ use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::queue::{Hook, PacketId, Queue, Ruling};
 use outlast_linux::netfilter::rules::{AddressRange, Method, RuleSet, Rules, Scope};
 use outlast_linux::raw::{RawSender, Sent};
+use outlast_linux::tracker::remove_left_filters;
 use outlast_wire::{IcmpNotice, Packet, Transport};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::cell::Cell;
@@ -105,8 +106,14 @@ impl QueuePath {
         let (mut queue, number) = take_queue(settings.queue)?;
         let pledges = pledges::file_of(settings);
         let pulse = Pulse::new().map_err(NetfilterError::Socket)?;
-        let guardian = guardian_of(&pulse, &mut queue, &pledges, settings.mark)
-            .map_err(NetfilterError::Socket)?;
+        let guardian = guardian_of(
+            &pulse,
+            &mut queue,
+            &settings.interface,
+            &pledges,
+            settings.mark,
+        )
+        .map_err(NetfilterError::Socket)?;
         let from_link = RawSender::open(settings.mark, None).map_err(unsendable)?;
         Ok(Self {
             guardian,
@@ -143,7 +150,7 @@ impl QueuePath {
     /// Somebody has killed the guardian: there is another one.
     pub(super) fn renew_guardian(&mut self) -> io::Result<()> {
         let Self { pulse, queue, .. } = self;
-        self.guardian = guardian_of(pulse, queue, &self.pledges, self.mark)?;
+        self.guardian = guardian_of(pulse, queue, &self.interface, &self.pledges, self.mark)?;
         Ok(())
     }
 
@@ -408,10 +415,13 @@ fn send_cut(sender: &RawSender, packet: &Packet, mtu: u32) -> io::Result<Sent> {
 fn guardian_of(
     pulse: &Pulse,
     queue: &mut Queue,
+    interface: &str,
     pledges: &Path,
     mark: u32,
 ) -> io::Result<Guardian> {
     Guardian::fork(pulse, queue, |aftermath| {
+        // They do nothing; and the interface may be gone.
+        let _ = remove_left_filters(interface);
         pledges::settle(pledges, mark, aftermath);
     })
 }

@@ -9,8 +9,8 @@ use std::process;
 
 /// The first word of the names.
 const PREFIX: &str = "outlast";
-/// The place of the time of a process's start in `/proc/PID/stat`, counted behind the name in parentheses.
-const STARTED: usize = 19;
+/// The place of the time of a process's start in `/proc/PID/stat`, counted behind its state.
+const STARTED: usize = 18;
 
 /// A process, told from those that have its number later.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -95,11 +95,16 @@ fn is_unused(pid: u32) -> bool {
     pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
-/// `None` of a process that is not there, or hidden.
+/// `None` of a process that is not there, or hidden; no time at all of one that has ended.
 fn started(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, behind_name) = text.rsplit_once(')')?;
-    behind_name.split_whitespace().nth(STARTED)?.parse().ok()
+    let mut words = behind_name.split_whitespace();
+    match words.next()? {
+        // Its parent has not asked for its status yet.
+        "Z" | "X" => Some(0),
+        _ => words.nth(STARTED)?.parse().ok(),
+    }
 }
 
 #[cfg(test)]
