@@ -10,12 +10,21 @@ use crate::tracker::{Tracker, TrackerConfig, TrackerError};
 use crate::traffic_control::{Order, Spot, Way};
 use crate::tunnels::{KernelTunnelConfig, KernelTunnelError, KernelTunnels, MobileIs};
 use crate::user_timeout::{UserTimeoutConfig, UserTimeouts};
+use aya::programs::loaded_programs;
 use outlast_host::control::EndpointControl;
 use outlast_host::user_timeout::{AdoptionLimits, UserTimeoutOption};
 use rustix::fd::AsFd;
+use std::collections::BTreeSet;
 
 /// Index of the loopback device in every network namespace.
 const LOOPBACK: u32 = 1;
+/// Tunnels of one mobile host.
+const TUNNELS: KernelTunnelConfig = KernelTunnelConfig {
+    entering: MobileIs::Destination,
+    leaving: MobileIs::Source,
+    forwards: true,
+    mobiles: 1,
+};
 
 pub(super) fn traffic_control() -> ProbeResult {
     let program = match bpf::load_program(bpf::Word::Next) {
@@ -65,14 +74,8 @@ pub(super) fn tracker() -> ProbeResult {
 
 /// The very programs of the roles with Mobile IP, on the loopback device.
 pub(super) fn tunnels() -> ProbeResult {
-    let config = KernelTunnelConfig {
-        entering: MobileIs::Destination,
-        leaving: MobileIs::Source,
-        forwards: true,
-        mobiles: 1,
-    };
     let attached = || -> Result<(), KernelTunnelError> {
-        let mut tunnels = KernelTunnels::load(&config)?;
+        let mut tunnels = KernelTunnels::load(&TUNNELS)?;
         tunnels.attach_device(InterfaceIndex(LOOPBACK))?;
         tunnels.attach(InterfaceIndex(LOOPBACK), 14)
     };
@@ -89,17 +92,21 @@ pub(super) fn tunnels() -> ProbeResult {
 /// The very programs of the role `host`, at the root of all cgroups; in a namespace without sockets
 /// they have nothing to do.
 pub(super) fn user_timeout() -> ProbeResult {
-    let config = UserTimeoutConfig {
+    match UserTimeouts::attach(&timeouts_of_nobody()) {
+        Ok(_) => available("the role host sends the User Timeout Option"),
+        Err(error) => lacking(error.lack()),
+    }
+}
+
+/// What a probe asks of these programs: nobody's sockets are looked at.
+fn timeouts_of_nobody() -> UserTimeoutConfig {
+    UserTimeoutConfig {
         option: UserTimeoutOption::default(),
         limits: AdoptionLimits::default(),
         is_one_sided: false,
         cgroups: Vec::new(),
         in_outage: None,
         rules: Vec::new(),
-    };
-    match UserTimeouts::attach(&config) {
-        Ok(_) => available("the role host sends the User Timeout Option"),
-        Err(error) => lacking(error.lack()),
     }
 }
 
@@ -121,6 +128,40 @@ pub(super) fn silent_peers() -> ProbeResult {
         Ok(_) => available("attached to the tracepoints of TCP"),
         Err(error) => lacking(error.lack()),
     }
+}
+
+/// A program of Outlast's that the kernel has loaded.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct VerifiedProgram {
+    /// Its name, cut off by the kernel after 15 characters.
+    pub name: String,
+    /// Instructions that the verifier processed before it was satisfied; it gives up after 1,000,000.
+    pub instructions: u32,
+}
+
+/// Loads every object of Outlast's that this kernel takes, and tells its programs, by their names.
+pub fn verified_programs() -> Vec<VerifiedProgram> {
+    let before: BTreeSet<u32> = loaded_programs().flatten().map(|info| info.id()).collect();
+    let tracker = Tracker::load(&TrackerConfig::default());
+    let tunnels = KernelTunnels::load(&TUNNELS);
+    let timeouts = UserTimeouts::attach(&timeouts_of_nobody());
+    let stack = TcpStack::open(0);
+    let slow_start = stack.as_ref().map(TcpStack::slow_start_control);
+    let silence = Silence::begin();
+    let new = loaded_programs()
+        .flatten()
+        .filter(|info| !before.contains(&info.id()));
+    let mut programs: Vec<VerifiedProgram> = new
+        .filter_map(|info| {
+            Some(VerifiedProgram {
+                name: info.name_as_str()?.to_owned(),
+                instructions: info.verified_instruction_count()?,
+            })
+        })
+        .collect();
+    programs.sort_by(|one, other| one.name.cmp(&other.name));
+    drop((tracker, tunnels, timeouts, slow_start, silence));
+    programs
 }
 
 fn lacking(Lack { what, remedy }: Lack) -> ProbeResult {

@@ -12,6 +12,7 @@ mod sockets;
 mod tcp;
 
 use crate::namespace::Namespace;
+pub use bpf::{VerifiedProgram, verified_programs};
 pub use rights::of_this_process;
 
 /// One capability: what it is, what needs it, and whether it is there.

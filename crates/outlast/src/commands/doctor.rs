@@ -3,7 +3,9 @@
 use crate::failure::Failure;
 use crate::terminal;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use outlast_linux::capability::{self, MainCommand, Probe, ProbeResult, probe_all};
+use outlast_linux::capability::{
+    self, MainCommand, Probe, ProbeResult, VerifiedProgram, probe_all,
+};
 use outlast_linux::user_namespace;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -23,6 +25,10 @@ pub(crate) struct Arguments {
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
+
+    /// Load every eBPF program, and tell how many instructions the kernel's verifier processed for each.
+    #[arg(long)]
+    programs: bool,
 }
 
 fn command_parser() -> impl TypedValueParser<Value = MainCommand> {
@@ -41,10 +47,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut probes = probe_all();
     probes.push(rights);
+    let programs = match arguments.programs {
+        true => capability::verified_programs(),
+        false => Vec::new(),
+    };
     let text = if arguments.json {
-        as_json(&probes)
+        as_json(&probes, &programs)
     } else {
-        as_text(&probes)
+        as_text(&probes) + &of_programs(&programs)
     };
     terminal::print(&text)?;
     let counts = |command: &MainCommand| {
@@ -70,7 +80,22 @@ fn lack_of(command: MainCommand, probes: &[Probe]) -> Option<String> {
     (!names.is_empty()).then(|| format!("`outlast {}` cannot run without: {names}", command.name()))
 }
 
-fn as_json(probes: &[Probe]) -> String {
+/// Shows the programs and their instructions, if there are any.
+fn of_programs(programs: &[VerifiedProgram]) -> String {
+    let mut text = String::new();
+    if !programs.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nInstructions that the verifier processed, of 1,000,000 at most:"
+        );
+    }
+    for VerifiedProgram { name, instructions } in programs {
+        let _ = writeln!(text, "  {name:16} {instructions:>7}");
+    }
+    text
+}
+
+fn as_json(probes: &[Probe], programs: &[VerifiedProgram]) -> String {
     let ready = MainCommand::ALL.map(|command| {
         let is_ready = lack_of(command, probes).is_none();
         (command.name(), is_ready)
@@ -94,7 +119,14 @@ fn as_json(probes: &[Probe]) -> String {
             }
         })
         .collect();
-    format!("{:#}\n", json!({ "probes": probes, "ready": ready }))
+    let mut document = json!({ "probes": probes, "ready": ready });
+    if !programs.is_empty() {
+        let programs = programs.iter().map(
+            |VerifiedProgram { name, instructions }| json!({ "name": name, "instructions": instructions }),
+        );
+        document["programs"] = programs.collect();
+    }
+    format!("{document:#}\n")
 }
 
 fn as_text(probes: &[Probe]) -> String {
@@ -190,7 +222,7 @@ mod tests {
         `outlast run` cannot run without: NFQUEUE.
         One thing that is useful is missing.
         ");
-        let json: serde_json::Value = serde_json::from_str(&as_json(&probes)).expect("JSON");
+        let json: serde_json::Value = serde_json::from_str(&as_json(&probes, &[])).expect("JSON");
         assert_eq!(json["ready"], json!({ "lab": true, "run": false }));
         assert_eq!(lack_of(MainCommand::Run, &[queue(true)]), None);
     }

@@ -1,9 +1,10 @@
 //! `outlast kernels`: packaged kernels for guests.
 
 use crate::failure::Failure;
-use crate::terminal;
-use outlast_guest::{Architecture, packages};
-use std::path::PathBuf;
+use crate::guests::{self, Programs};
+use crate::{labs, terminal};
+use outlast_guest::{Architecture, Ended, Job, Limits, packages};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -22,7 +23,18 @@ enum Action {
         /// An empty directory, or one that is not there yet.
         directory: PathBuf,
     },
+    /// Run a command of this program on an unpacked kernel, as its root: `outlast kernels run DIR doctor`.
+    Run {
+        /// The unpacked kernel.
+        directory: PathBuf,
+        /// The command and its arguments. It has no files of this machine's but programs.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
 }
+
+/// Guest time that a command may take.
+const LONGEST_NS: u64 = 3_600_000_000_000;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(architecture) = Architecture::HOST else {
@@ -44,6 +56,39 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 directory.display()
             ));
         }
+        Action::Run { directory, command } => return run_there(directory, command),
     }
     Ok(())
+}
+
+/// Runs a command of this program in a guest, and ends as it ends.
+fn run_there(directory: &Path, command: &[String]) -> Result<(), Failure> {
+    let kernel = guests::kernel(directory)?;
+    let (cancel, _termination) = labs::interruptible()?;
+    let state = guests::state(&kernel, &Programs::default(), &cancel)?;
+    let mut words = vec![state.init().to_string_lossy().into_owned()];
+    words.extend_from_slice(command);
+    let job = Job {
+        command: words,
+        environment: vec![("NO_COLOR".to_owned(), "1".to_owned())],
+        directory: "/root".into(),
+        deadline_ns: LONGEST_NS,
+        ..Job::default()
+    };
+    let is_cancelled = || cancel.is_cancelled();
+    let limits = Limits {
+        real_time: guests::patience(job.deadline_ns),
+        is_cancelled: Some(&is_cancelled),
+    };
+    let outcome = state.run(&job, &limits)?;
+    terminal::print(&String::from_utf8_lossy(&outcome.output))?;
+    let said = String::from_utf8_lossy(&outcome.errors);
+    if !said.is_empty() {
+        terminal::say(said.trim_end());
+    }
+    match &outcome.ended {
+        Ended::Exited(0) => Ok(()),
+        Ended::Exited(code) => Err(Failure::Told(u8::try_from(*code).unwrap_or(1))),
+        ended => Err(Failure::Run(guests::not_ended(ended))),
+    }
 }

@@ -50,9 +50,16 @@ impl Trial for KernelTrial {
         let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
         let outcome = state.run(
             &outlast_guest::Job {
-                command: [&text(state.init()), "lab", FILE, "--in-guest", self.version, "--json"]
-                    .map(ToString::to_string)
-                    .into(),
+                command: [
+                    &text(state.init()),
+                    "lab",
+                    FILE,
+                    "--in-guest",
+                    self.version,
+                    "--json",
+                ]
+                .map(ToString::to_string)
+                .into(),
                 directory: DIRECTORY.into(),
                 files: vec![JobFile {
                     path: format!("{DIRECTORY}/{FILE}").into(),
