@@ -1,6 +1,7 @@
 //! The file system that a guest boots with.
 
 use crate::archive::Archive;
+use crate::machine::Hardware;
 use crate::{GuestError, Kernel, init, library, modules};
 use blake3::Hasher;
 use std::fs::{self, File};
@@ -17,6 +18,7 @@ pub struct Image {
     programs: Vec<(PathBuf, PathBuf)>,
     files: Vec<(PathBuf, PathBuf)>,
     links: Vec<(PathBuf, String)>,
+    hardware: Hardware,
 }
 
 impl Image {
@@ -30,7 +32,22 @@ impl Image {
             programs: Vec::new(),
             files: Vec::new(),
             links: Vec::new(),
+            hardware: Hardware::default(),
         }
+    }
+
+    /// Gives the guest so much memory instead of 1024 MiB. What the image holds is in it.
+    #[must_use]
+    pub fn with_memory_mib(mut self, memory_mib: u32) -> Self {
+        self.hardware.memory_mib = memory_mib;
+        self
+    }
+
+    /// Has an instruction take 2 to the power of `clock_shift` nanoseconds of the guest's time, instead of two nanoseconds.
+    #[must_use]
+    pub fn with_clock_shift(mut self, clock_shift: u32) -> Self {
+        self.hardware.clock_shift = clock_shift;
+        self
     }
 
     /// Takes libraries from below `root` instead of from the host's own.
@@ -72,6 +89,10 @@ impl Image {
     #[must_use]
     pub fn init(&self) -> &Path {
         &self.init
+    }
+
+    pub(crate) fn hardware(&self) -> Hardware {
+        self.hardware
     }
 
     /// Everything of the host's that it has, in the order in which it is packed.

@@ -20,10 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Memory of a guest, in MiB.
-pub(crate) const MEMORY_MIB: u32 = 1_024;
-/// A guest's instruction takes 2 to the power of so many nanoseconds of its time.
-pub(crate) const CLOCK_SHIFT: u32 = 1;
+/// The option on the kernel's command line that tells a guest's memory, in MiB.
+pub(crate) const MEMORY_OPTION: &str = "mem=";
 /// How much of the console an error shows, in bytes.
 const CONSOLE_END: usize = 2_000;
 /// Pause between two looks at whether somebody has asked for an end.
@@ -31,10 +29,28 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long the emulator may take to read or to write a state.
 const STATE_PATIENCE: Duration = Duration::from_secs(120);
 
+/// Properties of a machine that its image chooses.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Hardware {
+    pub(crate) memory_mib: u32,
+    /// An instruction takes 2 to the power of so many nanoseconds of the guest's time.
+    pub(crate) clock_shift: u32,
+}
+
+impl Default for Hardware {
+    fn default() -> Self {
+        Self {
+            memory_mib: 1_024,
+            clock_shift: 1,
+        }
+    }
+}
+
 /// The files that a machine is made of.
 #[derive(Debug)]
 pub(crate) struct Parts<'a> {
     pub(crate) kernel: &'a Kernel,
+    pub(crate) hardware: Hardware,
     pub(crate) initial: &'a Path,
     /// The guest's memory.
     pub(crate) memory: &'a Path,
@@ -95,15 +111,20 @@ fn missing(program: &str, package: &'static str, error: io::Error) -> GuestError
 }
 
 /// All that decides how a machine of this architecture behaves, but for its files.
-pub(crate) fn constants(architecture: Architecture) -> Vec<String> {
+pub(crate) fn constants(architecture: Architecture, hardware: Hardware) -> Vec<String> {
+    let Hardware {
+        memory_mib,
+        clock_shift,
+    } = hardware;
     let (machine, console) = match architecture {
         Architecture::Amd64 => ("pc", "ttyS0 tsc=reliable"),
         Architecture::Arm64 => ("virt,gic-version=3", "ttyAMA0"),
     };
-    let clock = format!("shift={CLOCK_SHIFT},sleep=off");
-    let memory = format!("{}M", u64::from(MEMORY_MIB) + (crate::mailbox::ROOM >> 20));
-    let command_line =
-        format!("console={console} mem={MEMORY_MIB}M numa=off quiet panic=-1 random.trust_cpu=on");
+    let clock = format!("shift={clock_shift},sleep=off");
+    let memory = format!("{}M", u64::from(memory_mib) + (crate::mailbox::ROOM >> 20));
+    let command_line = format!(
+        "console={console} {MEMORY_OPTION}{memory_mib}M numa=off quiet panic=-1 random.trust_cpu=on"
+    );
     [
         "-machine",
         machine,
@@ -155,8 +176,9 @@ impl Machine {
         } else {
             "off"
         };
+        let memory_mib = parts.hardware.memory_mib;
         let memory =
-            format!("memory-backend-file,id=memory,size={MEMORY_MIB}M,share={share},mem-path=");
+            format!("memory-backend-file,id=memory,size={memory_mib}M,share={share},mem-path=");
         let room = crate::mailbox::ROOM;
         let mailbox = format!("memory-backend-file,id=mailbox,size={room},share=on,mem-path=");
         let complaints = parts.console.with_extension("emulator");
@@ -173,7 +195,7 @@ impl Machine {
             .arg(option(&mailbox, parts.mailbox))
             .arg("-serial")
             .arg(option("file:", &parts.console))
-            .args(constants(architecture))
+            .args(constants(architecture, parts.hardware))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr);

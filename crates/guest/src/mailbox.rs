@@ -5,9 +5,9 @@
 //! `ivshmem` does not serve: a saved state with its memory in a file is refused when it is read.)
 
 use crate::GuestError;
-use crate::machine::MEMORY_MIB;
+use crate::machine::MEMORY_OPTION;
 use outlast_linux::window::Window;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -36,6 +36,13 @@ fn length(head: [u8; HEAD], kind: [u8; 8]) -> Option<usize> {
     let (is, length) = head.split_first_chunk::<8>()?;
     let length = u64::from_le_bytes(length.try_into().ok()?);
     (*is == kind && length <= ROOM - HEAD as u64).then(|| usize::try_from(length).ok())?
+}
+
+/// The memory that the kernel's command line tells.
+fn memory_mib(command_line: &str) -> Option<u64> {
+    let mut options = command_line.split_ascii_whitespace();
+    let size = options.find_map(|option| option.strip_prefix(MEMORY_OPTION))?;
+    size.strip_suffix('M')?.parse().ok()
 }
 
 fn too_large(length: usize) -> GuestError {
@@ -92,7 +99,9 @@ pub(crate) struct Slot(Window);
 impl Slot {
     pub(crate) fn open() -> io::Result<Self> {
         let length = usize::try_from(ROOM).map_err(io::Error::other)?;
-        Window::physical(FIRST + (u64::from(MEMORY_MIB) << 20), length).map(Self)
+        let command_line = fs::read_to_string("/proc/cmdline")?;
+        let memory_mib = memory_mib(&command_line).ok_or(io::ErrorKind::InvalidData)?;
+        Window::physical(FIRST + (memory_mib << 20), length).map(Self)
     }
 
     pub(crate) fn take_job(&self) -> io::Result<Vec<u8>> {

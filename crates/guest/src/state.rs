@@ -1,7 +1,7 @@
 //! Machines that were saved after they had booted, and jobs that go on from there.
 
 use crate::job::{Job, Outcome};
-use crate::machine::{self, Beginning, Machine, Parts};
+use crate::machine::{self, Beginning, Hardware, Machine, Parts};
 use crate::mailbox::Mailbox;
 use crate::processor::Processor;
 use crate::{GuestError, Image, Kernel, place};
@@ -55,6 +55,7 @@ impl fmt::Debug for Limits<'_> {
 pub struct State {
     kernel: Kernel,
     init: PathBuf,
+    hardware: Hardware,
     directory: PathBuf,
     /// Held as long as somebody uses it, so that nobody removes it.
     _used: File,
@@ -109,6 +110,7 @@ impl State {
         Ok(Self {
             kernel: kernel.clone(),
             init: image.init().to_owned(),
+            hardware: image.hardware(),
             directory,
             _used: used,
         })
@@ -141,6 +143,7 @@ impl State {
         mailbox.put_job(&job.to_bytes()?)?;
         let parts = Parts {
             kernel: &self.kernel,
+            hardware: self.hardware,
             initial: &self.directory.join(INITIAL),
             memory: &self.directory.join(MEMORY),
             mailbox: &mailbox_path,
@@ -181,6 +184,7 @@ fn boot(
     let memory = work.join(MEMORY);
     let parts = Parts {
         kernel,
+        hardware: image.hardware(),
         initial: &initial,
         memory: &memory,
         mailbox: &mailbox_path,
@@ -196,7 +200,7 @@ fn boot(
 fn name(kernel: &Kernel, image: &Image) -> Result<String, GuestError> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(machine::version(kernel.architecture())?.as_bytes());
-    for word in machine::constants(kernel.architecture()) {
+    for word in machine::constants(kernel.architecture(), image.hardware()) {
         hasher.update(word.as_bytes());
         hasher.update(&[0]);
     }

@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::{Offences, Repository};
 
 /// The crates from top to bottom: arrows only point down.
-pub const ORDER: [&str; 26] = [
+pub const ORDER: [&str; 27] = [
+    "in-guest",
     "outlast",
     "python",
     "papers",

@@ -1,0 +1,191 @@
+//! The file system of a guest for tests: the executable, the command, and what both need.
+
+use anyhow::Context;
+use outlast_guest::{Image, Kernel, State};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Memory of a guest: it holds all files, too.
+const MEMORY_MIB: u32 = 2_048;
+/// Programs that tests start, where this machine has them.
+const PROGRAMS: [&str; 37] = [
+    "bash",
+    "cat",
+    "chmod",
+    "cp",
+    "curl",
+    "dd",
+    "dumpcap",
+    "env",
+    "false",
+    "getent",
+    "head",
+    "id",
+    "install",
+    "ip",
+    "iperf3",
+    "kill",
+    "ls",
+    "mkdir",
+    "mkfifo",
+    "mount",
+    "nft",
+    "ping",
+    "redis-cli",
+    "redis-server",
+    "rm",
+    "rsync",
+    "setpriv",
+    "sleep",
+    "ssh",
+    "ssh-keygen",
+    "sshd",
+    "tc",
+    "test",
+    "timeout",
+    "true",
+    "umount",
+    "unshare",
+];
+/// Files of this machine's that those programs read.
+const FILES: [&str; 7] = [
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/protocols",
+    "/etc/services",
+    "/usr/lib/python3/dist-packages/websockets",
+];
+/// Directories of the repository that tests read from.
+const DIRECTORIES: [&str; 3] = ["crates/outlast/tests", "examples", "packaging"];
+/// Where Debian has Python's modules, by version.
+const PYTHON: &str = "/usr/bin/python3";
+/// Parts of Python's library that no program of a test's imports.
+const NOT_OF_PYTHON: [&str; 8] = [
+    "__pycache__",
+    "ensurepip",
+    "idlelib",
+    "lib2to3",
+    "pydoc_data",
+    "test",
+    "tkinter",
+    "turtledemo",
+];
+
+/// The repository that this program was built from.
+pub(crate) fn repository() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+/// The state of a guest on `kernel` that has `tests` and all that they need.
+pub(crate) fn state(kernel: &Kernel, tests: &Path) -> anyhow::Result<State> {
+    let work = TempDir::new().context("cannot make a temporary directory")?;
+    let this = std::env::current_exe().context("cannot find this program's file")?;
+    let mut image = Image::new(&this).with_memory_mib(MEMORY_MIB);
+    // `target/debug/outlast` stands above `target/debug/deps/TESTS`.
+    let command = tests.ancestors().nth(2).map(|place| place.join("outlast"));
+    let command = command.filter(|command| command.is_file());
+    for program in command.iter().map(PathBuf::as_path).chain([tests]) {
+        image = image.with_program_at(program.to_owned(), &stripped(program, work.path())?);
+    }
+    for name in PROGRAMS {
+        if let Some(program) = find(name) {
+            image = image.with_program(&program);
+        }
+    }
+    if let Some(shell) = find("sh") {
+        image = image.with_program_at("/bin/sh".into(), &shell);
+    }
+    let repository = repository();
+    let directories = DIRECTORIES.map(|directory| repository.join(directory));
+    for file in FILES.iter().map(PathBuf::from).chain(directories) {
+        if file.exists() {
+            image = image.with_file_at(file.clone(), &file);
+        }
+    }
+    image = with_python(image).context("cannot read Python's library")?;
+    Ok(State::of(kernel, &image)?)
+}
+
+/// The program without what only debuggers read, which is most of it; the program itself where it cannot be stripped.
+fn stripped(program: &Path, work: &Path) -> anyhow::Result<PathBuf> {
+    let name = program.file_name().context("a program has a name")?;
+    let small = work.join(name);
+    let done = Command::new("strip")
+        .arg("-o")
+        .args([&small, program])
+        .status();
+    match done {
+        Ok(status) if status.success() => Ok(small),
+        _ => Ok(program.to_owned()),
+    }
+}
+
+/// The first program of that name on the path.
+fn find(name: &str) -> Option<PathBuf> {
+    let places = std::env::var_os("PATH")?;
+    let sbin = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let mut all = std::env::split_paths(&places)
+        .chain(sbin)
+        .map(|place| place.join(name));
+    all.find(|path| path.is_file())
+}
+
+/// Adds Python and its library. Compiled modules go where their sources were: as such they need not be as old as those,
+/// and no file in an image has a time.
+fn with_python(mut image: Image) -> io::Result<Image> {
+    let python = Path::new(PYTHON);
+    let Ok(real) = python.canonicalize() else {
+        return Ok(image);
+    };
+    image = image.with_program_at(PYTHON.into(), &real);
+    let library = Path::new("/usr/lib").join(real.file_name().unwrap_or_default());
+    with_modules(image, &library)
+}
+
+fn with_modules(mut image: Image, directory: &Path) -> io::Result<Image> {
+    let mut entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (name, path) = (entry.file_name(), entry.path());
+        let is_left_out = |name: &OsStr| NOT_OF_PYTHON.iter().any(|out| name == *out);
+        if path.is_dir() {
+            if !is_left_out(&name) {
+                image = with_modules(image, &path)?;
+            }
+            continue;
+        }
+        match path.extension().and_then(OsStr::to_str) {
+            Some("so") => image = image.with_program(&path),
+            Some("py") => {
+                image = match compiled(&path) {
+                    Some(compiled) => image.with_file_at(path.with_extension("pyc"), &compiled),
+                    None => image.with_file_at(path.clone(), &path),
+                };
+            }
+            _ => {}
+        }
+    }
+    Ok(image)
+}
+
+/// The compiled form of a module of Python's, if there is one.
+fn compiled(source: &Path) -> Option<PathBuf> {
+    let cache = source.parent()?.join("__pycache__");
+    let stem = format!("{}.cpython-", source.file_stem()?.to_str()?);
+    let entries = fs::read_dir(cache).ok()?;
+    let mut paths = entries.flatten().map(|entry| entry.path());
+    paths.find(|path| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let version = name
+            .strip_prefix(&stem)
+            .and_then(|rest| rest.strip_suffix(".pyc"));
+        version.is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
