@@ -102,6 +102,11 @@ fn prepare() -> io::Result<()> {
         ("tracefs", "/sys/kernel/tracing", c""),
     ] {
         fs::create_dir_all(place)?;
+        // Files of the image stay visible: this program itself may have been built in a directory for temporary files.
+        if kind == "tmpfs" && fs::read_dir(place)?.next().is_some() {
+            fs::set_permissions(place, Permissions::from_mode(0o1777))?;
+            continue;
+        }
         let mounted = mount(kind, place, kind, MountFlags::empty(), options);
         match mounted {
             // The kernel may have mounted its devices itself, and a kernel may lack one of these.

@@ -52,19 +52,19 @@ const PROGRAMS: [&str; 37] = [
     "unshare",
 ];
 /// Files of this machine's that those programs read.
-const FILES: [&str; 7] = [
+const FILES: [&str; 6] = [
     "/etc/group",
     "/etc/hosts",
     "/etc/nsswitch.conf",
     "/etc/passwd",
     "/etc/protocols",
     "/etc/services",
-    "/usr/lib/python3/dist-packages/websockets",
 ];
 /// Directories of the repository that tests read from.
 const DIRECTORIES: [&str; 3] = ["crates/outlast/tests", "examples", "packaging"];
-/// Where Debian has Python's modules, by version.
 const PYTHON: &str = "/usr/bin/python3";
+/// Modules from elsewhere that programs of tests import.
+const WEBSOCKETS: &str = "/usr/lib/python3/dist-packages/websockets";
 /// Parts of Python's library that no program of a test's imports.
 const NOT_OF_PYTHON: [&str; 8] = [
     "__pycache__",
@@ -146,7 +146,12 @@ fn with_python(mut image: Image) -> io::Result<Image> {
     };
     image = image.with_program_at(PYTHON.into(), &real);
     let library = Path::new("/usr/lib").join(real.file_name().unwrap_or_default());
-    with_modules(image, &library)
+    image = with_modules(image, &library)?;
+    let websockets = Path::new(WEBSOCKETS);
+    match websockets.is_dir() {
+        true => with_modules(image, websockets),
+        false => Ok(image),
+    }
 }
 
 fn with_modules(mut image: Image, directory: &Path) -> io::Result<Image> {

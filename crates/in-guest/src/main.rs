@@ -19,7 +19,7 @@ use std::process::{Command, ExitCode};
 use suite::Suite;
 
 /// Packages and their test targets that live in guests.
-const LIVE: [(&str, &str); 1] = [("outlast", "command")];
+const LIVE: [(&str, &str); 1] = [("outlast", "live")];
 /// The variable that names the kernel's directory.
 const KERNEL: &str = "OUTLAST_KERNEL";
 /// The exit code of libtest when a test has failed.

@@ -1,6 +1,6 @@
 //! What the command says and how it ends, as far as that needs no namespaces.
 
-use crate::support::{Place, Said};
+use crate::place::{Place, Said};
 use outlast_skip::skip;
 use serde_json::Value;
 use std::io::Read;

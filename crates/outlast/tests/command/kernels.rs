@@ -3,7 +3,7 @@
 //! Those tests that boot a kernel want the directory of one in `OUTLAST_KERNEL`, as `outlast kernels get` makes it, and
 //! the emulator.
 
-use crate::support::{Place, Said};
+use crate::place::{Place, Said};
 use outlast_skip::skip;
 use serde_json::Value;
 use std::collections::BTreeMap;

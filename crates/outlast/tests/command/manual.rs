@@ -1,6 +1,6 @@
 //! The manual pages, as `outlast man` writes them for a package.
 
-use crate::support::Place;
+use crate::place::Place;
 use outlast_skip::skip;
 use std::fs;
 use std::process::Command;

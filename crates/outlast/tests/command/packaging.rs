@@ -1,6 +1,6 @@
 //! What the script that makes the package needs, and says when it is not there.
 
-use crate::support::Place;
+use crate::place::Place;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! `outlast sweep`: interrupted in every way and gone on with, its summaries, its refusals.
 
-use crate::support::{Place, Said};
+use crate::place::{Place, Said};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

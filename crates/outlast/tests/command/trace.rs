@@ -1,6 +1,6 @@
 //! `outlast trace`: what it prints of captures with an outage, without one, and of files that are none.
 
-use crate::support::{Place, Said};
+use crate::place::{Place, Said};
 use outlast_wire::capture::{Decoder, Step};
 use serde_json::Value;
 use std::fs;
