@@ -31,13 +31,20 @@ const PASSED_ON: [&str; 6] = [
 #[derive(Debug)]
 pub(crate) struct Suite {
     program: PathBuf,
+    /// Those that guests carry out.
     tests: Vec<String>,
+    /// Those that this machine's kernel carries out.
+    here: Vec<String>,
     ignored: BTreeSet<String>,
 }
 
 impl Suite {
-    /// Asks `program` for its tests.
-    pub(crate) fn new(program: &Path, arguments: &Arguments) -> anyhow::Result<Self> {
+    /// Asks `program` for its tests. Those in the modules `costly` are not for guests.
+    pub(crate) fn new(
+        program: &Path,
+        arguments: &Arguments,
+        costly: &[&str],
+    ) -> anyhow::Result<Self> {
         let list = |further: &[&str]| -> anyhow::Result<Vec<String>> {
             let output = Command::new(program)
                 .args(&arguments.choice)
@@ -59,15 +66,42 @@ impl Suite {
             true => Vec::new(),
             false => list(&["--ignored"])?,
         };
+        let is_costly = |test: &String| {
+            let module = test.split_once("::").map(|(module, _)| module);
+            module.is_some_and(|module| costly.contains(&module))
+        };
+        let (here, tests) = list(&[])?.into_iter().partition(is_costly);
         Ok(Self {
             program: program.to_owned(),
-            tests: list(&[])?,
+            tests,
+            here,
             ignored: ignored.into_iter().collect(),
         })
     }
 
-    /// Runs the tests on `kernel`; true if all have passed.
-    pub(crate) fn run(&self, kernel: &Kernel, arguments: &Arguments) -> anyhow::Result<bool> {
+    /// Runs the tests that are not for guests; true if all have passed.
+    pub(crate) fn run_here(&self, arguments: &Arguments) -> anyhow::Result<bool> {
+        if self.here.is_empty() {
+            return Ok(true);
+        }
+        let ignored = arguments.choice.iter();
+        let ignored = ignored.filter(|option| option.starts_with("--") && option.ends_with("ignored"));
+        let mut command = Command::new(&self.program);
+        command.arg("--exact").args(ignored).args(&self.here);
+        if arguments.shows_output {
+            command.arg("--nocapture");
+        }
+        let done = command.status();
+        let done = done.with_context(|| format!("cannot start {}", self.program.display()))?;
+        Ok(done.success())
+    }
+
+    /// Runs the other tests in guests with `kernel`; true if all have passed.
+    pub(crate) fn run_in_guests(
+        &self,
+        kernel: &Kernel,
+        arguments: &Arguments,
+    ) -> anyhow::Result<bool> {
         let report = Mutex::new(Report::begin(
             kernel,
             self.tests.len(),
