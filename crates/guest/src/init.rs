@@ -102,11 +102,6 @@ fn prepare() -> io::Result<()> {
         ("tracefs", "/sys/kernel/tracing", c""),
     ] {
         fs::create_dir_all(place)?;
-        // Files of the image stay visible: this program itself may have been built in a directory for temporary files.
-        if kind == "tmpfs" && fs::read_dir(place)?.next().is_some() {
-            fs::set_permissions(place, Permissions::from_mode(0o1777))?;
-            continue;
-        }
         let mounted = mount(kind, place, kind, MountFlags::empty(), options);
         match mounted {
             // The kernel may have mounted its devices itself, and a kernel may lack one of these.
@@ -118,6 +113,10 @@ fn prepare() -> io::Result<()> {
     for (place, mode) in [("/tmp", 0o1777), ("/run", 0o755)] {
         fs::create_dir_all(place)?;
         fs::set_permissions(place, Permissions::from_mode(mode))?;
+    }
+    // Groups of programs may be limited. A kernel may lack one of these.
+    for controller in ["+cpu", "+memory", "+pids"] {
+        let _ = fs::write("/sys/fs/cgroup/cgroup.subtree_control", controller);
     }
     sethostname(b"guest")?;
     for name in AT_ONCE {

@@ -12,44 +12,85 @@ use tempfile::TempDir;
 /// Memory of a guest: it holds all files, too.
 const MEMORY_MIB: u32 = 2_048;
 /// Programs that tests start, where this machine has them.
-const PROGRAMS: [&str; 37] = [
+const PROGRAMS: &[&str] = &[
+    "awk",
+    "basename",
     "bash",
     "cat",
     "chmod",
+    "chown",
+    "cmp",
     "cp",
     "curl",
+    "cut",
+    "date",
     "dd",
+    "diff",
+    "dirname",
     "dumpcap",
     "env",
+    "ethtool",
+    "expr",
     "false",
+    "find",
     "getent",
+    "grep",
     "head",
+    "hostname",
     "id",
     "install",
     "ip",
     "iperf3",
     "kill",
+    "ln",
     "ls",
     "mkdir",
     "mkfifo",
+    "mknod",
+    "mktemp",
     "mount",
+    "mv",
     "nft",
+    "nproc",
+    "nsenter",
+    "pgrep",
     "ping",
+    "pkill",
+    "printf",
+    "ps",
+    "readlink",
     "redis-cli",
     "redis-server",
     "rm",
     "rsync",
+    "sed",
+    "seq",
     "setpriv",
     "sleep",
+    "sort",
+    "ss",
     "ssh",
     "ssh-keygen",
     "sshd",
+    "stat",
+    "stty",
+    "sysctl",
+    "systemd-analyze",
+    "tail",
     "tc",
+    "tee",
     "test",
     "timeout",
+    "touch",
+    "tr",
     "true",
+    "tshark",
+    "tty",
     "umount",
+    "uname",
     "unshare",
+    "wc",
+    "xargs",
 ];
 /// Files of this machine's that those programs read.
 const FILES: [&str; 6] = [
@@ -63,11 +104,16 @@ const FILES: [&str; 6] = [
 /// Directories of the repository that tests read from.
 const DIRECTORIES: [&str; 3] = ["crates/outlast/tests", "examples", "packaging"];
 const PYTHON: &str = "/usr/bin/python3";
-/// Modules from elsewhere that programs of tests import.
-const WEBSOCKETS: &str = "/usr/lib/python3/dist-packages/websockets";
+/// Where Debian has Python's modules of other packages, and the beginnings of those that tests use.
+const PACKAGES: (&str, [&str; 3]) = (
+    "/usr/lib/python3/dist-packages",
+    ["prometheus_client", "seccomp", "websockets"],
+);
+/// Where Python has compiled modules.
+const CACHE: &str = "__pycache__";
 /// Parts of Python's library that no program of a test's imports.
 const NOT_OF_PYTHON: [&str; 8] = [
-    "__pycache__",
+    CACHE,
     "ensurepip",
     "idlelib",
     "lib2to3",
@@ -146,43 +192,48 @@ fn with_python(mut image: Image) -> io::Result<Image> {
     };
     image = image.with_program_at(PYTHON.into(), &real);
     let library = Path::new("/usr/lib").join(real.file_name().unwrap_or_default());
-    image = with_modules(image, &library)?;
-    let websockets = Path::new(WEBSOCKETS);
-    match websockets.is_dir() {
-        true => with_modules(image, websockets),
-        false => Ok(image),
+    image = with_modules(image, &library, &|name| !NOT_OF_PYTHON.contains(&name))?;
+    let (packages, wanted) = PACKAGES;
+    match Path::new(packages) {
+        packages if packages.is_dir() => with_modules(image, packages, &|name| {
+            wanted.iter().any(|wanted| name.starts_with(wanted))
+        }),
+        _ => Ok(image),
     }
 }
 
-fn with_modules(mut image: Image, directory: &Path) -> io::Result<Image> {
+/// Adds the modules in a directory: those at its top whose names are wanted, with all that is in them.
+fn with_modules(
+    mut image: Image,
+    directory: &Path,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> io::Result<Image> {
     let mut entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        let (name, path) = (entry.file_name(), entry.path());
-        let is_left_out = |name: &OsStr| NOT_OF_PYTHON.iter().any(|out| name == *out);
-        if path.is_dir() {
-            if !is_left_out(&name) {
-                image = with_modules(image, &path)?;
-            }
+        let path = entry.path();
+        if !entry.file_name().to_str().is_some_and(is_wanted) {
             continue;
         }
-        match path.extension().and_then(OsStr::to_str) {
-            Some("so") => image = image.with_program(&path),
-            Some("py") => {
-                image = match compiled(&path) {
-                    Some(compiled) => image.with_file_at(path.with_extension("pyc"), &compiled),
-                    None => image.with_file_at(path.clone(), &path),
-                };
-            }
-            _ => {}
+        if path.is_dir() {
+            image = with_modules(image, &path, &|name| name != CACHE)?;
+            continue;
         }
+        image = match path.extension().and_then(OsStr::to_str) {
+            Some("so") => image.with_program(&path),
+            Some("py") => match compiled(&path) {
+                Some(compiled) => image.with_file_at(path.with_extension("pyc"), &compiled),
+                None => image.with_file_at(path.clone(), &path),
+            },
+            _ => image,
+        };
     }
     Ok(image)
 }
 
 /// The compiled form of a module of Python's, if there is one.
 fn compiled(source: &Path) -> Option<PathBuf> {
-    let cache = source.parent()?.join("__pycache__");
+    let cache = source.parent()?.join(CACHE);
     let stem = format!("{}.cpython-", source.file_stem()?.to_str()?);
     let entries = fs::read_dir(cache).ok()?;
     let mut paths = entries.flatten().map(|entry| entry.path());

@@ -85,7 +85,8 @@ impl Suite {
             return Ok(true);
         }
         let ignored = arguments.choice.iter();
-        let ignored = ignored.filter(|option| option.starts_with("--") && option.ends_with("ignored"));
+        let ignored =
+            ignored.filter(|option| option.starts_with("--") && option.ends_with("ignored"));
         let mut command = Command::new(&self.program);
         command.arg("--exact").args(ignored).args(&self.here);
         if arguments.shows_output {
