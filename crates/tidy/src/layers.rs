@@ -56,6 +56,9 @@ pub const PURE: [&str; 12] = [
 /// Crates that hold no part of the product and stand outside the order.
 const OUTSIDE: [&str; 2] = ["skip", "tidy"];
 
+/// Crates that have no library.
+const PROGRAMS: [&str; 2] = ["in-guest", "outlast"];
+
 /// A crate and what it needs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Crate {
@@ -225,7 +228,10 @@ pub fn tests_are_run_where_there_are_some(repository: &Repository, crates: &[Cra
         "Take `test = false` or `doctest = false` out of [lib] in the Cargo.toml of a crate that has got a unit test, or \
          an example in its documentation; put it in where the last one has left.",
     );
-    for known in crates.iter().filter(|known| known.name != "outlast") {
+    let libraries = crates
+        .iter()
+        .filter(|known| !PROGRAMS.contains(&known.name.as_str()));
+    for known in libraries {
         let source = format!("crates/{}/src/", known.name);
         let texts: Vec<&str> = repository
             .texts(".rs")
