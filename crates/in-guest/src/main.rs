@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn live_targets_are_known_by_package_and_name() {
-        let is = |package: &str, program| is_live(Some(OsStr::new(package)), Path::new(program));
+        let is =
+            |package: &str, program: &str| is_live(Some(OsStr::new(package)), Path::new(program));
         let (package, target) = LIVE[0];
         let program = format!("/t/debug/deps/{target}-0123456789abcdef");
         assert!(is(package, &program));

@@ -5,8 +5,10 @@
     reason = "a runner of tests talks to people"
 )]
 
+use outlast_base::time::Instant;
 use outlast_guest::Kernel;
-use std::time::{Duration, Instant};
+use outlast_linux::clock;
+use std::time::Duration;
 
 /// Tests that the list of the slowest has, at most.
 const SLOWEST: usize = 20;
@@ -44,7 +46,7 @@ impl Report {
             kernel.release()
         );
         Self {
-            begun: Instant::now(),
+            begun: clock::now(),
             shows_output,
             ignored: 0,
             ended: Vec::new(),
@@ -106,7 +108,7 @@ impl Report {
             self.ended.len() - failed.len(),
             failed.len(),
             self.ignored,
-            self.begun.elapsed().as_secs_f64()
+            clock::now().since(self.begun).as_secs_f64()
         );
         failed.is_empty()
     }

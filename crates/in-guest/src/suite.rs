@@ -5,13 +5,14 @@ use crate::contents;
 use crate::report::{Report, Verdict};
 use anyhow::{Context, ensure};
 use outlast_guest::{Ended, GuestError, Job, Kernel, Limits, Outcome, State};
+use outlast_linux::clock;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Guest time that a test may take.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -117,9 +118,9 @@ impl Suite {
             report().ignored(test);
         }
         if !wanted.is_empty() {
-            let begun = Instant::now();
+            let begun = clock::now();
             let state = contents::state(kernel, &self.program)?;
-            report().ready(begun.elapsed());
+            report().ready(clock::now().since(begun));
             let processors = thread::available_parallelism().map_or(1, usize::from);
             let guests = arguments.guests.unwrap_or(processors).clamp(1, processors);
             let next = AtomicUsize::new(0);
@@ -139,12 +140,12 @@ impl Suite {
 
     /// Runs one test in a guest.
     fn carry_out(&self, test: &str, state: &State) -> Verdict {
-        let begun = Instant::now();
+        let begun = clock::now();
         let limits = Limits {
             real_time: PATIENCE,
         };
         let outcome = self.job(test).and_then(|job| Ok(state.run(&job, &limits)?));
-        let real = begun.elapsed();
+        let real = clock::now().since(begun);
         match outcome {
             Ok(outcome) => Verdict {
                 has_passed: outcome.ended == Ended::Exited(0),
