@@ -1,4 +1,4 @@
-//! Grids and Monte-Carlo repetitions of a scenario, simulated on all cores.
+//! Grids and Monte-Carlo repetitions of a scenario, on all cores.
 //!
 //! A sweep file is a scenario file with a table `[sweep]`, or that table and the name of a scenario
 //! file; `docs/sweep-file.md` describes it. [`Plan::load`] checks it, with every cell of its grid,
