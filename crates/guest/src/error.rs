@@ -50,7 +50,7 @@ pub enum GuestError {
     #[error("the emulator says: {0}")]
     Emulator(String),
     /// The guest ended before its job, or said nothing for too long.
-    #[error("the guest {what}; its console ends with:\n{console}")]
+    #[error("the guest {what}; {}", shown(console))]
     Lost {
         /// What became of it.
         what: &'static str,
@@ -90,6 +90,14 @@ pub enum GuestError {
     /// The job does not fit into the mailbox, or is no job.
     #[error("the job cannot be handed over: {0}")]
     Job(String),
+}
+
+/// The end of a console, in words.
+fn shown(console: &str) -> String {
+    match console {
+        "" => "its console is empty".to_owned(),
+        console => format!("its console ends with:\n{console}"),
+    }
 }
 
 impl GuestError {

@@ -6,6 +6,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A processor, taken until this is dropped.
 #[derive(Debug)]
@@ -32,7 +33,9 @@ impl Processor {
                 });
             }
         }
-        let turn = std::process::id() as usize % all.len().max(1);
+        static OTHERS: AtomicUsize = AtomicUsize::new(0);
+        let number = std::process::id() as usize + OTHERS.fetch_add(1, Ordering::Relaxed);
+        let turn = number % all.len().max(1);
         Ok(Self {
             number: all.get(turn).copied().unwrap_or(0),
             _taken: None,

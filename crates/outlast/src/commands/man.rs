@@ -260,7 +260,7 @@ mod tests {
     fn a_synopsis_says_what_options_take() {
         insta::assert_snapshot!(synopsis_of("outlast-run.1"), @"outlast run [--role ROLE] [-i NAME] [-m NAME] [--data-path PATH] [-c FILE] [--check-config] [--control SOCKET] [--log-level LEVEL] [--log-format FORM] [-v] [-h]");
         insta::assert_snapshot!(synopsis_of("outlast-lab.1"), @r"
-        outlast lab [--json] [--capture DIR] [--report FILE] [--control] [--jobs N] [-v] [-h] FILE
+        outlast lab [--json] [--capture DIR] [--report FILE] [--control] [--jobs N] [--kernel DIR] [-v] [-h] FILE
         .br
         outlast lab shell ...
         ");
