@@ -199,3 +199,63 @@ impl From<GuestError> for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+
+    fn file(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
+        let path = directory.join(name);
+        fs::write(&path, text).expect("ours");
+        fs::set_permissions(&path, Permissions::from_mode(mode)).expect("ours");
+        path.canonicalize().expect("it is there")
+    }
+
+    fn programs(directory: &Path, server: &str, client: &str) -> BTreeSet<PathBuf> {
+        let text = format!(
+            "[link]\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n[workload]\nkind = \"command\"\nready = 80\n\
+             server = {server}\nclient = {client}\n"
+        );
+        let scenario = Scenario::parse(&text, "test.toml", directory).expect("a sound scenario");
+        let mut programs = Programs::default();
+        programs.add(&scenario);
+        programs.files
+    }
+
+    #[test]
+    fn every_word_that_is_a_program_is_taken_along() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let (here, below) = (place.path(), place.path().join("below"));
+        fs::create_dir(&below).expect("ours");
+        let script = file(here, "serve", "#!/bin/sh -e\nexit\n", 0o755);
+        file(here, "sent", "#!/bin/sh\n", 0o644);
+        file(here, "notes", "no program\n", 0o755);
+        let found = programs(
+            &below,
+            r#""test -e ../sent && exec ../serve --at=$OUTLAST_FIXED:80""#,
+            r#"["sh", "-c", "cat ../notes|head no-such-program"]"#,
+        );
+        let names = |name: &str| {
+            let mut files = found.iter();
+            files.any(|file| file.file_name().is_some_and(|found| found == name))
+        };
+        assert!(found.contains(&script), "{found:?}");
+        assert!(found.contains(Path::new(SHELL)), "{found:?}");
+        assert!(names("cat") && names("head"), "{found:?}");
+        assert!(
+            !names("sent") && !names("notes") && !names("no-such-program"),
+            "{found:?}"
+        );
+        assert!(found.iter().all(|file| file.is_absolute()));
+    }
+
+    #[test]
+    fn repetitions_begin_at_phases_over_the_whole_span() {
+        let mut phases: Vec<u64> = (1..=64).map(phase_ns).collect();
+        phases.sort_unstable();
+        let gaps = phases.windows(2).map(|pair| pair[1] - pair[0]);
+        let widest = gaps.max().expect("many");
+        assert!(widest < 4_096_000_000 / 8, "{widest} ns");
+    }
+}
