@@ -143,6 +143,7 @@ impl Suite {
         let begun = clock::now();
         let limits = Limits {
             real_time: PATIENCE,
+            ..Limits::default()
         };
         let outcome = self.job(test).and_then(|job| Ok(state.run(&job, &limits)?));
         let real = clock::now().since(begun);
