@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use outlast_base::time::Duration;
 use outlast_guest::{Architecture, Ended, GuestError, Image, Kernel, Limits, State};
 use outlast_lab::Cancel;
-use outlast_scenario::{CommandLine, Scenario, Workload};
+use outlast_scenario::{CommandLine, Scenario, Stack, Workload};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
@@ -73,13 +73,29 @@ pub(crate) fn deadline_ns(scenario: &Scenario, runs: u32) -> u64 {
     u64::try_from(all.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The moment at which a run of this seed begins: runs of one scenario meet the kernel's timers at different moments.
-pub(crate) fn phase_ns(seed: u64) -> u64 {
-    /// All phases lie in this span: after it, the timer wheel of a kernel with 250 ticks a second stands as before, as far
-    /// as timeouts of up to two minutes are concerned.
-    const SPAN_NS: u64 = 4_096_000_000;
+/// The place of the kernel's timer wheel in its turn at which a run of this seed begins: runs of one scenario meet the
+/// kernel's timers at different moments.
+pub(crate) fn phase(seed: u64) -> Duration {
+    let turn = u64::try_from(Stack::TIMER_TURN.as_nanos()).unwrap_or(u64::MAX);
     // The golden ratio's multiples lie far from each other.
-    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) % SPAN_NS
+    Duration::from_nanos(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) % turn)
+}
+
+/// The scenario of run `index` in a guest. Its timer wheel stands where the seed says, unless the file says more: what
+/// comes before, such as the length of a file's name, would decide otherwise.
+pub(crate) fn in_phase(scenario: &Scenario, index: u32) -> Scenario {
+    let mut scenario = scenario.clone();
+    let seed = scenario.run.seed_of(index);
+    scenario
+        .stack
+        .timer_phase
+        .get_or_insert_with(|| phase(seed));
+    scenario
+}
+
+/// The time after which a job begins, for workloads that do not look at the timer wheel themselves.
+pub(crate) fn start_after_ns(scenario: &Scenario) -> u64 {
+    u64::try_from(phase(scenario.run.seed).as_nanos()).unwrap_or(0)
 }
 
 /// The error for a command in a guest that did not end as it should.
@@ -252,10 +268,10 @@ mod tests {
 
     #[test]
     fn repetitions_begin_at_phases_over_the_whole_span() {
-        let mut phases: Vec<u64> = (1..=64).map(phase_ns).collect();
+        let mut phases: Vec<Duration> = (1..=64).map(phase).collect();
         phases.sort_unstable();
         let gaps = phases.windows(2).map(|pair| pair[1] - pair[0]);
         let widest = gaps.max().expect("many");
-        assert!(widest < 4_096_000_000 / 8, "{widest} ns");
+        assert!(widest < Stack::TIMER_TURN / 8, "{widest:?}");
     }
 }

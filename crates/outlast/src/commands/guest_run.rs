@@ -1,6 +1,7 @@
 //! `outlast guest-run BUNDLE CELL REPETITION`: one run of a sweep, in a guest.
 
 use crate::failure::Failure;
+use crate::guests;
 use crate::labs;
 use crate::progress::Display;
 use crate::terminal;
@@ -29,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         cell: arguments.cell,
         repetition: arguments.repetition,
     };
-    let scenario = plan.scenario(run)?;
+    let scenario = guests::in_phase(&plan.scenario(run)?, 0);
     let lab = Lab::new(&scenario, 0).map_err(anyhow::Error::from)?;
     let (cancel, _termination) = labs::prepare()?;
     let outcome = labs::run_at_once(&[lab], &cancel, &Display::silent());

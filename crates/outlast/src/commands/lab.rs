@@ -2,6 +2,7 @@
 
 use crate::commands::{lab_in_guest, lab_shell};
 use crate::failure::Failure;
+use crate::guests;
 use crate::inputs::Input;
 use crate::labs;
 use crate::page;
@@ -200,7 +201,10 @@ fn prepare(
     index: u32,
     is_control: bool,
 ) -> Result<Lab, LabError> {
-    let mut lab = Lab::new(scenario, index)?;
+    let mut lab = match arguments.in_guest {
+        Some(_) => Lab::new(&guests::in_phase(scenario, index), index)?,
+        None => Lab::new(scenario, index)?,
+    };
     if let Some(directory) = &arguments.capture {
         lab = lab.with_capture(directory, &stem_of_run(scenario, index, is_control));
     }

@@ -44,7 +44,7 @@ pub(crate) fn run(wanted: &Wanted<'_>, scenario: &Scenario) -> Result<(), Failur
             .flatten()
             .map(Path::to_owned)
             .collect(),
-        start_after_ns: guests::phase_ns(scenario.run.seed),
+        start_after_ns: guests::start_after_ns(scenario),
         deadline_ns: guests::deadline_ns(scenario, runs),
     };
     let is_cancelled = || cancel.is_cancelled();

@@ -83,7 +83,7 @@ impl Guests {
             environment: vec![("NO_COLOR".to_owned(), "1".to_owned())],
             directory: self.directory.clone(),
             files: vec![self.bundle.clone()],
-            start_after_ns: guests::phase_ns(scenario.run.seed),
+            start_after_ns: guests::start_after_ns(scenario),
             deadline_ns: guests::deadline_ns(scenario, 1),
             ..Job::default()
         }
