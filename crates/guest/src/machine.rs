@@ -199,9 +199,11 @@ impl Machine {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr);
-        if beginning == Beginning::Saved {
-            command.args(["-incoming", "defer"]);
-        }
+        match beginning {
+            // It waits for `go_on`.
+            Beginning::Boot => command.arg("-S"),
+            Beginning::Saved => command.args(["-incoming", "defer"]),
+        };
         end_with_this_thread(&mut command);
         // Ctrl-C in a terminal is for this process, which then ends the emulator.
         command.process_group(0);

@@ -149,9 +149,7 @@ impl State {
             mailbox: &mailbox_path,
             console: work.path().join("console"),
         };
-        let home = home()?;
-        let processor =
-            Processor::take(&home).map_err(GuestError::file("lock a processor in", &home))?;
+        let processor = processor()?;
         let mut machine = Machine::start(&parts, Beginning::Saved)?;
         machine.restore(&self.directory.join(DEVICES))?;
         if !machine.go_on(&processor)? {
@@ -190,10 +188,19 @@ fn boot(
         mailbox: &mailbox_path,
         console: work.join("console"),
     };
+    // Two boots of one image are the same to the byte, too, if nothing else has the processor.
+    let processor = processor()?;
     let mut machine = Machine::start(&parts, Beginning::Boot)?;
+    machine.go_on(&processor)?;
     machine.wait_for_stop(limits)?;
     machine.save(&work.join(DEVICES))?;
     fs::remove_file(&mailbox_path).map_err(GuestError::file("remove", &mailbox_path))
+}
+
+/// Takes a processor for a guest.
+fn processor() -> Result<Processor, GuestError> {
+    let home = home()?;
+    Processor::take(&home).map_err(GuestError::file("lock a processor in", &home))
 }
 
 /// A name that two states share only if they are the same.
