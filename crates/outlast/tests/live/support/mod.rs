@@ -65,3 +65,12 @@ pub(crate) fn watched<T>(work: impl FnOnce() -> T) -> (T, Duration) {
         (done, witness.join().expect("it only looks at the clock"))
     })
 }
+
+/// True if the running kernel is of this version or a later one.
+pub(crate) fn has_kernel(major: u32, minor: u32) -> bool {
+    let release = outlast_linux::kernel_release();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|digits| digits.parse().ok());
+    (numbers.next(), numbers.next()) >= (Some(major), Some(minor))
+}
