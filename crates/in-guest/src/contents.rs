@@ -105,9 +105,9 @@ const FILES: [&str; 6] = [
 const DIRECTORIES: [&str; 3] = ["crates/outlast/tests", "examples", "packaging"];
 const PYTHON: &str = "/usr/bin/python3";
 /// Where Debian has Python's modules of other packages, and the beginnings of those that tests use.
-const PACKAGES: (&str, [&str; 3]) = (
+const PACKAGES: (&str, [&str; 4]) = (
     "/usr/lib/python3/dist-packages",
-    ["prometheus_client", "seccomp", "websockets"],
+    ["decorator", "prometheus_client", "seccomp", "websockets"],
 );
 /// Where Python has compiled modules.
 const CACHE: &str = "__pycache__";
