@@ -11,12 +11,14 @@ use outlast_base::time::Duration;
 use outlast_linux::namespace::Namespace;
 use rustix::net::connect_unspec;
 use serde_json::Value;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 const BYTES: usize = 4_000_000;
+/// Bytes that the client's host is sent during the outage.
+const HELD: usize = 50_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Which host the client is on.
@@ -92,7 +94,10 @@ fn connects_again(client: Client, over: Over, version: Version) -> Option<()> {
         Client::Fixed => &former,
         Client::Mobile => &left,
     };
-    fixed_end.write_all(&[7; 50_000]).expect("room");
+    // Linux 6.12 gives a new connection room for 46 kB.
+    let room = SockRef::from(fixed_end).set_send_buffer_size(2 * HELD);
+    room.expect("a socket");
+    fixed_end.write_all(&[7; HELD]).expect("room");
     daemon.status_when(&place, "something that is held", keeps_something);
     crash(former);
     let again = std::thread::scope(|scope| {
