@@ -22,7 +22,15 @@ use suite::Suite;
 const LIVE: [(&str, &str); 1] = [("outlast", "live")];
 /// Modules of live tests that compute more than they wait, which the emulator makes slow, or that judge what things cost: they run on
 /// this machine's kernel unless [`ALL`] is set.
-const COSTLY: [&str; 3] = ["aggregates", "amid", "killing"];
+const COSTLY: [&str; 7] = [
+    "aggregates",
+    "amid",
+    "compression",
+    "killing",
+    "mobile_ip::agents::programs",
+    "silent_peer",
+    "without_sack",
+];
 /// The variable that brings all live tests into guests, if it is not empty.
 const ALL: &str = "OUTLAST_ALL_IN_GUESTS";
 /// The variable that names the kernel's directory.

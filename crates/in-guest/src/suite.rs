@@ -68,8 +68,10 @@ impl Suite {
             false => list(&["--ignored"])?,
         };
         let is_costly = |test: &String| {
-            let module = test.split_once("::").map(|(module, _)| module);
-            module.is_some_and(|module| costly.contains(&module))
+            costly.iter().any(|module| {
+                let rest = test.strip_prefix(module);
+                rest.is_some_and(|rest| rest.starts_with("::"))
+            })
         };
         let (here, tests) = list(&[])?.into_iter().partition(is_costly);
         Ok(Self {
