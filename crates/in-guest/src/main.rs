@@ -1,7 +1,7 @@
 //! `in-guest TEST_EXE ARGUMENTS...`: a runner for cargo that gives each live test a guest of its own.
 //!
 //! With `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER` set to this program, and `OUTLAST_KERNEL` to the directory of an
-//! unpacked kernel, `cargo test` runs the targets in [`LIVE`] in guests, in virtual time. It starts everything else as it is, and the
+//! unpacked kernel, `cargo test` runs the targets in `LIVE` in guests, in virtual time. It starts everything else as it is, and the
 //! live tests, too, where no kernel is named.
 
 mod arguments;
