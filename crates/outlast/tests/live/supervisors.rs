@@ -7,7 +7,7 @@
 use crate::killing::Random;
 use crate::path::{Transfer, wait};
 use crate::roaming::{Agents, MOBILE, Neighbours, Roaming};
-use crate::support::Place;
+use crate::support::{Place, allow_descriptors};
 use outlast_base::time::Duration;
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -238,6 +238,10 @@ impl Stream {
 
 #[test]
 fn a_thousand_connections_are_moved_while_transferring() {
+    // Both ends of each, and each once more for its thread.
+    if !allow_descriptors(4 * MANY as u64 + 100) {
+        return;
+    }
     let place = Place::new();
     let Some(roaming) = Roaming::new() else {
         return;
