@@ -41,8 +41,8 @@ fn method(extent: Extent) -> Vec<String> {
         format!(
             "{} scenarios are drawn: rate, delay, queue, one outage of 0.3 to 105 s, congestion control, direction, and \
              `hold` nowhere, at one end or at both. Each is carried out {} times on each kernel, in an emulated machine \
-             whose clock counts instructions, each time from another moment of the kernel's timers, and {} times in the \
-             simulator, each time from another moment of a millisecond.",
+             whose clock counts instructions, each time with another place of the kernel's timer wheel, which the file says, and \
+             as often, times {}, in the simulator, from other moments of a millisecond.",
             cells::count(extent),
             cells::phases(extent),
             cells::SIM_REPEATS,

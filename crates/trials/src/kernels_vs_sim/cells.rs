@@ -1,6 +1,7 @@
 //! The scenarios, drawn at random, and their runs.
 
 use super::trial::KernelTrial;
+use crate::lab_vs_sim::scenarios::timer_phase;
 use outlast_base::random::Stream;
 use outlast_experiments::experiment::Extent;
 use outlast_experiments::job::Job;
@@ -11,10 +12,10 @@ use outlast_scenario::result::World;
 pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
 /// The simulator's name beside theirs.
 pub const SIMULATOR: &str = "sim";
-/// Runs of each scenario in the simulator.
+/// Runs of each scenario in the simulator, for each place of the timer wheel.
 pub const SIM_REPEATS: u32 = 9;
 
-/// Where `hold` is.
+/// Ends of the link at which `hold` stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Place {
     /// Nowhere.
@@ -56,7 +57,7 @@ pub struct Cell {
     pub congestion: Congestion,
     is_download: bool,
     bytes: u64,
-    /// Where `hold` is.
+    /// Ends at which `hold` stands.
     pub hold: Place,
 }
 
@@ -66,10 +67,13 @@ pub fn count(extent: Extent) -> u32 {
     extent.choose(12, 160)
 }
 
+/// Places of the timer wheel at which each is carried out, at most.
+const PHASES: u32 = 3;
+
 /// Runs of each on each kernel.
 #[must_use]
 pub fn phases(extent: Extent) -> u32 {
-    extent.choose(1, 3)
+    extent.choose(1, PHASES)
 }
 
 /// The scenarios.
@@ -83,11 +87,11 @@ pub fn drawn(extent: Extent) -> Vec<Cell> {
 pub fn jobs(extent: Extent) -> Vec<Job> {
     let mut jobs = Vec::new();
     for cell in drawn(extent) {
-        let job = |name: &str, index| Job::from_toml(cell.name(name), cell.text(), index);
-        jobs.extend((0..SIM_REPEATS).map(|index| job(SIMULATOR, index).in_world(World::Sim)));
-        for version in KERNELS {
-            let runs = (0..phases(extent)).map(|index| job(version, index));
-            jobs.extend(runs.map(|job| job.in_guest(KernelTrial { version })));
+        for phase in 0..phases(extent) {
+            let text = cell.text(phase);
+            let job = |name: &str, index| Job::from_toml(cell.name(name), text.clone(), index);
+            jobs.extend((0..SIM_REPEATS).map(|index| job(SIMULATOR, index).in_world(World::Sim)));
+            jobs.extend(KERNELS.map(|version| job(version, 0).in_guest(KernelTrial { version })));
         }
     }
     jobs
@@ -131,7 +135,7 @@ impl Cell {
         format!("{}: {}, {kernel}", self.number, self.label())
     }
 
-    /// What it is.
+    /// Its parameters, in words.
     #[must_use]
     pub fn label(&self) -> String {
         format!(
@@ -152,8 +156,9 @@ impl Cell {
         )
     }
 
-    /// The scenario file, the same for all.
-    fn text(&self) -> String {
+    /// The scenario file, the same for all. The kernel's timer wheel stands elsewhere in each scenario and phase.
+    fn text(&self, phase: u32) -> String {
+        let timer_phase_ms = timer_phase(self.number * PHASES + phase).as_millis();
         let direction = if self.is_download {
             "download"
         } else {
@@ -170,7 +175,7 @@ impl Cell {
         format!(
             "name = \"cell {}\"\n[link]\nrate = \"{} Mbit/s\"\ndelay = \"{} ms\"\nqueue = {}\n[link.outages]\nprocess = \"single\"\n\
              start = \"{} ms\"\nlength = \"{} ms\"\n[workload]\nkind = \"bulk\"\nbytes = \"{} B\"\ndirection = \"{direction}\"\n\
-             [stack]\ncongestion = \"{}\"\nhost_latency = \"20 us\"\n[outlast]\ngateway = \"{}\"\nmobile = \"{}\"\n[run]\nseed = 1\n\
+             [stack]\ncongestion = \"{}\"\nhost_latency = \"20 us\"\ntimer_phase = \"{timer_phase_ms} ms\"\n[outlast]\ngateway = \"{}\"\nmobile = \"{}\"\n[run]\nseed = 1\n\
              deadline = \"{deadline_s} s\"\n",
             self.number,
             self.rate_mbit_per_s,
@@ -195,7 +200,7 @@ mod tests {
         let cells = drawn(Extent::Full);
         for (place, cell) in cells.iter().enumerate() {
             // A text that is no sound scenario panics.
-            let _ = Job::from_toml(cell.name("x"), cell.text(), 0);
+            let _ = Job::from_toml(cell.name("x"), cell.text(0), 0);
             assert!(!cells[..place].contains(cell));
         }
         for place in Place::ALL {

@@ -17,8 +17,6 @@ pub struct KernelTrial {
     pub version: &'static str,
 }
 
-/// Runs of one scenario begin so far apart in the turn of the kernel's timers.
-const PHASE_NS: u64 = 618_033_989;
 const DIRECTORY: &str = "/root";
 const FILE: &str = "scenario.toml";
 
@@ -66,7 +64,6 @@ impl Trial for KernelTrial {
                     mode: 0o644,
                     data: job.text.clone().into_bytes(),
                 }],
-                start_after_ns: u64::from(job.index) * PHASE_NS % 1_000_000_000,
                 ..outlast_guest::Job::default()
             },
             &Limits::default(),

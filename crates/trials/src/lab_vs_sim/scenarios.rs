@@ -82,7 +82,7 @@ fn stacks(extent: Extent, outage: usize) -> Vec<(Direction, Congestion, bool)> {
 }
 
 /// Multiples of the golden section lie evenly in the turn of the wheel, however many there are.
-fn timer_phase(number: u32) -> Duration {
+pub(crate) fn timer_phase(number: u32) -> Duration {
     let turn = Stack::TIMER_TURN.as_millis() as f64;
     let part = (f64::from(number) * 0.618_033_988_7).fract();
     Duration::from_millis((part * turn) as u64)
