@@ -253,7 +253,11 @@ fn collect(path: &Path, files: &mut Vec<JobFile>) -> io::Result<()> {
         entries.sort();
         return entries.iter().try_for_each(|entry| collect(entry, files));
     }
-    if about.is_file() && files.len() < MOST_FILES {
+    if files.len() == MOST_FILES {
+        let what = format!("a job leaves more than {MOST_FILES} files");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    if about.is_file() {
         files.push(JobFile {
             path: path.to_owned(),
             mode: about.permissions().mode() & 0o777,

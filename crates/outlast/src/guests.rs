@@ -2,9 +2,10 @@
 
 use crate::failure::Failure;
 use crate::progress::Spinner;
+use crate::terminal;
 use anyhow::{Context, anyhow};
 use outlast_base::time::Duration;
-use outlast_guest::{Architecture, Ended, GuestError, Image, Kernel, Limits, State};
+use outlast_guest::{Architecture, Ended, GuestError, Image, Job, Kernel, Limits, Outcome, State};
 use outlast_lab::Cancel;
 use outlast_scenario::{CommandLine, Scenario, Stack, Workload};
 use std::collections::BTreeSet;
@@ -57,12 +58,29 @@ pub(crate) fn state(
     Ok(State::of_watched(kernel, &image, &limits, boots)?)
 }
 
-/// How long the host waits for a guest whose job may take `deadline_ns` of its time.
-pub(crate) fn patience(deadline_ns: u64) -> Duration {
+/// Bounds for a guest with `job`: real time by the job's own deadline, and the user's wish for an end.
+pub(crate) fn limits<'a>(job: &Job, is_cancelled: &'a (dyn Fn() -> bool + Sync)) -> Limits<'a> {
     /// Real time that a second of a busy guest takes at most, in seconds.
     const SLOWEST: u32 = 20;
-    let busy = Duration::from_nanos(deadline_ns).saturating_mul(SLOWEST);
-    busy.max(Limits::default().real_time)
+    let busy = Duration::from_nanos(job.deadline_ns).saturating_mul(SLOWEST);
+    Limits {
+        real_time: busy.max(Limits::default().real_time),
+        is_cancelled: Some(is_cancelled),
+    }
+}
+
+/// Prints what a command printed in a guest, and ends as it ended.
+pub(crate) fn end_as(outcome: &Outcome) -> Result<(), Failure> {
+    terminal::print(&String::from_utf8_lossy(&outcome.output))?;
+    let said = String::from_utf8_lossy(&outcome.errors);
+    if !said.is_empty() {
+        terminal::say(said.trim_end());
+    }
+    match &outcome.ended {
+        Ended::Exited(0) => Ok(()),
+        Ended::Exited(code) => Err(Failure::Told(u8::try_from(*code).unwrap_or(1))),
+        ended => Err(Failure::Run(not_ended(ended))),
+    }
 }
 
 /// Guest time after which a job with so many runs of `scenario` has failed.

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::guests::{self, Programs};
 use crate::{labs, terminal};
-use outlast_guest::{Architecture, Ended, Job, Limits, packages};
+use outlast_guest::{Architecture, Job, packages};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -76,19 +76,6 @@ fn run_there(directory: &Path, command: &[String]) -> Result<(), Failure> {
         ..Job::default()
     };
     let is_cancelled = || cancel.is_cancelled();
-    let limits = Limits {
-        real_time: guests::patience(job.deadline_ns),
-        is_cancelled: Some(&is_cancelled),
-    };
-    let outcome = state.run(&job, &limits)?;
-    terminal::print(&String::from_utf8_lossy(&outcome.output))?;
-    let said = String::from_utf8_lossy(&outcome.errors);
-    if !said.is_empty() {
-        terminal::say(said.trim_end());
-    }
-    match &outcome.ended {
-        Ended::Exited(0) => Ok(()),
-        Ended::Exited(code) => Err(Failure::Told(u8::try_from(*code).unwrap_or(1))),
-        ended => Err(Failure::Run(guests::not_ended(ended))),
-    }
+    let outcome = state.run(&job, &guests::limits(&job, &is_cancelled))?;
+    guests::end_as(&outcome)
 }

@@ -87,7 +87,7 @@ impl Arguments {
         }
     }
 
-    /// The same run, for a guest with the kernel in the directory `kernel`.
+    /// Arguments of `outlast lab` in a guest that runs the kernel in the directory `kernel`.
     fn of_guest<'a>(&'a self, file: &'a Path, kernel: &'a Path) -> lab_in_guest::Wanted<'a> {
         lab_in_guest::Wanted {
             input: self.input(file),

@@ -7,7 +7,7 @@ use crate::page::SOURCE_DATE;
 use crate::progress::Spinner;
 use crate::{labs, terminal};
 use anyhow::Context;
-use outlast_guest::{Ended, Job, JobFile, Limits, Outcome};
+use outlast_guest::{Job, JobFile, Outcome};
 use outlast_scenario::Scenario;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,10 +48,7 @@ pub(crate) fn run(wanted: &Wanted<'_>, scenario: &Scenario) -> Result<(), Failur
         deadline_ns: guests::deadline_ns(scenario, runs),
     };
     let is_cancelled = || cancel.is_cancelled();
-    let limits = Limits {
-        real_time: guests::patience(job.deadline_ns),
-        is_cancelled: Some(&is_cancelled),
-    };
+    let limits = guests::limits(&job, &is_cancelled);
     let spinner = Spinner::new(format!("Linux {}, in virtual time", kernel.release()));
     let outcome = state.run(&job, &limits);
     drop(spinner);
@@ -132,19 +129,10 @@ fn files(input: Input<'_>, here: &Path) -> Result<Vec<JobFile>, Failure> {
 
 /// Shows what the guest's command printed, and writes its files.
 fn show(outcome: &Outcome) -> Result<(), Failure> {
-    terminal::print(&String::from_utf8_lossy(&outcome.output))?;
-    let said = String::from_utf8_lossy(&outcome.errors);
-    if !said.is_empty() {
-        terminal::say(said.trim_end());
-    }
     for file in &outcome.files {
         write(&file.path, &file.data)?;
     }
-    match &outcome.ended {
-        Ended::Exited(0) => Ok(()),
-        Ended::Exited(code) => Err(Failure::Told(u8::try_from(*code).unwrap_or(1))),
-        other => Err(Failure::Run(guests::not_ended(other))),
-    }
+    guests::end_as(outcome)
 }
 
 fn write(path: &PathBuf, data: &[u8]) -> Result<(), Failure> {

@@ -113,7 +113,7 @@ impl Whole {
         kernel.map_or(Origin::SIMULATOR, |kernel| Origin::kernel(kernel.release()))
     }
 
-    /// What carries its runs out.
+    /// The runner of its runs: the simulator, or guests.
     fn runner(&self, cancel: &Cancel) -> Result<Arc<dyn Runner>, Failure> {
         Ok(match &self.kernel {
             None => Arc::new(Simulator),

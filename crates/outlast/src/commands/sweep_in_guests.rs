@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::guests::{self, Programs};
 use anyhow::{Context, anyhow};
-use outlast_guest::{Ended, Job, JobFile, Kernel, Limits, State};
+use outlast_guest::{Ended, Job, JobFile, Kernel, State};
 use outlast_lab::{Cancel, Lab, LabError};
 use outlast_scenario::Scenario;
 use outlast_scenario::result::RunResult;
@@ -92,10 +92,7 @@ impl Guests {
     fn result(&self, scenario: &Scenario, run: Run) -> anyhow::Result<RunResult> {
         let job = self.job(scenario, run);
         let is_cancelled = || self.cancel.is_cancelled();
-        let limits = Limits {
-            real_time: guests::patience(job.deadline_ns),
-            is_cancelled: Some(&is_cancelled),
-        };
+        let limits = guests::limits(&job, &is_cancelled);
         let outcome = self.state.run(&job, &limits)?;
         let said = String::from_utf8_lossy(&outcome.errors);
         match &outcome.ended {
