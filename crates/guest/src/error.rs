@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a guest could not be made, or did not answer.
+/// Error of a guest that could not be made, or did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// The directory is no unpacked kernel.
@@ -13,7 +13,7 @@ pub enum GuestError {
     Kernel {
         /// The directory.
         directory: PathBuf,
-        /// What it lacks.
+        /// The part that is missing.
         problem: String,
     },
     /// A program of the host's is missing.
@@ -30,11 +30,11 @@ pub enum GuestError {
     /// A file of the host's cannot be used.
     #[error("cannot {action} {path}")]
     File {
-        /// What was to be done with it.
+        /// The refused action.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the kernel says.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
@@ -43,7 +43,7 @@ pub enum GuestError {
     Unpackable {
         /// The program.
         program: PathBuf,
-        /// What is wrong with it.
+        /// The fault that was found in it.
         problem: String,
     },
     /// The emulator refuses something.
@@ -52,7 +52,7 @@ pub enum GuestError {
     /// The guest ended before its job, or said nothing for too long.
     #[error("the guest {what}; {}", shown(console))]
     Lost {
-        /// What became of it.
+        /// Its fate, as a verb.
         what: &'static str,
         /// The end of what it wrote to its console.
         console: String,
@@ -80,7 +80,7 @@ pub enum GuestError {
     Home {
         /// The directory.
         directory: PathBuf,
-        /// What the kernel says.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Programs and files for a guest.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// Where the host keeps the guest's programs and libraries: another architecture has a root of its own.
+    /// Directory of the host's below which the guest's libraries lie: another architecture has one of its own.
     root: PathBuf,
     init: PathBuf,
     programs: Vec<(PathBuf, PathBuf)>,

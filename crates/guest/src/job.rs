@@ -34,7 +34,7 @@ pub struct JobFile {
     pub path: PathBuf,
     /// Its permissions.
     pub mode: u32,
-    /// What is in it.
+    /// Its content.
     pub data: Vec<u8>,
 }
 
@@ -52,17 +52,17 @@ pub enum Ended {
     NotStarted(String),
 }
 
-/// What came of a job.
+/// Result of a job.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Outcome {
-    /// How its program ended.
+    /// End of its program.
     pub ended: Ended,
     /// Guest time that it ran for.
     pub elapsed_ns: u64,
-    /// What it wrote to standard output.
+    /// Bytes of its standard output.
     #[serde(skip)]
     pub output: Vec<u8>,
-    /// What it wrote to standard error.
+    /// Bytes of its standard error.
     #[serde(skip)]
     pub errors: Vec<u8>,
     /// The files that were to be collected, in the order of their paths.

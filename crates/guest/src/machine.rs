@@ -22,11 +22,11 @@ use std::time::Duration;
 
 /// The option on the kernel's command line that tells a guest's memory, in MiB.
 pub(crate) const MEMORY_OPTION: &str = "mem=";
-/// How much of the console an error shows, in bytes.
+/// Length of the console's end that an error shows, in bytes.
 const CONSOLE_END: usize = 2_000;
 /// Pause between two looks at whether somebody has asked for an end.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long the emulator may take to read or to write a state.
+/// Longest time in which the emulator reads or writes a state.
 const STATE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Properties of a machine that its image chooses.
@@ -58,7 +58,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) console: PathBuf,
 }
 
-/// How a machine begins.
+/// Beginning of a machine: from nothing, or from a state.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Beginning {
     /// It boots, and what it does to its memory stays in the file.
@@ -84,7 +84,7 @@ pub(crate) fn emulator(architecture: Architecture) -> (&'static str, &'static st
     }
 }
 
-/// What the emulator says of its version; saved states are bound to it.
+/// First line of the emulator's `--version`; saved states are bound to it.
 pub(crate) fn version(architecture: Architecture) -> Result<String, GuestError> {
     let (program, package) = emulator(architecture);
     let said = Command::new(program)

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Where the guest has its modules, and the list of them.
+/// The guest's directory of modules, with the list of them.
 pub(crate) const DIRECTORY: &str = "/lib/outlast-modules";
 const INDEX: &str = "index.json";
 

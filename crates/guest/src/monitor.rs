@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// How long the emulator may take to answer a command.
+/// Longest time in which the emulator answers a command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The emulator's end of the protocol.
@@ -20,7 +20,7 @@ pub(crate) struct Monitor {
     events: VecDeque<String>,
 }
 
-/// What the emulator did not do.
+/// Reason why no line came from the emulator.
 #[derive(Debug)]
 pub(crate) enum Silence {
     /// It has ended.

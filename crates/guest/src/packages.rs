@@ -146,7 +146,7 @@ fn numbers(release: &str) -> Vec<u64> {
     digits.filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// What a program prints, if it succeeds.
+/// Standard output of a program that succeeds.
 fn said(command: &mut Command) -> Result<String, GuestError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

@@ -23,7 +23,7 @@ const INITIAL: &str = "initial-file-system";
 /// Room that a state may need, in MiB: its initial file system, and the memory that the guest has used.
 const ROOM_MIB: u64 = 700;
 
-/// How long the host waits for a guest.
+/// Bounds of the host's patience with a guest.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
     /// Real time, from when a guest begins or goes on until it must have stopped.

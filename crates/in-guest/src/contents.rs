@@ -104,12 +104,12 @@ const FILES: [&str; 6] = [
 /// Directories of the repository that tests read from.
 const DIRECTORIES: [&str; 3] = ["crates/outlast/tests", "examples", "packaging"];
 const PYTHON: &str = "/usr/bin/python3";
-/// Where Debian has Python's modules of other packages, and the beginnings of those that tests use.
+/// Debian's directory of Python modules from other packages, and the beginnings of those that tests use.
 const PACKAGES: (&str, [&str; 4]) = (
     "/usr/lib/python3/dist-packages",
     ["decorator", "prometheus_client", "seccomp", "websockets"],
 );
-/// Where Python has compiled modules.
+/// Python's directory of compiled modules.
 const CACHE: &str = "__pycache__";
 /// Parts of Python's library that no program of a test's imports.
 const NOT_OF_PYTHON: [&str; 8] = [

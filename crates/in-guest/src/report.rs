@@ -15,7 +15,7 @@ const SLOWEST: usize = 20;
 /// The beginning of a line that says which capability a test lacks.
 const SKIPPED: &str = "skipped: ";
 
-/// How a test went.
+/// Result of a test.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) has_passed: bool,

@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the kernel lists PCI devices.
+/// The kernel's list of PCI devices.
 const DEVICES: &str = "/sys/bus/pci/devices";
 
 /// The vendor's and the device's number of a PCI device.
@@ -30,7 +30,7 @@ impl Window {
     /// Maps `length` bytes at `address` of the machine's memory, both multiples of a page.
     ///
     /// # Errors
-    /// Where the kernel does not give it away, as it does not its own memory.
+    /// If the kernel refuses: it does not give its own memory away.
     pub fn physical(address: u64, length: usize) -> io::Result<Self> {
         let memory = OpenOptions::new().read(true).write(true).open(PHYSICAL)?;
         Ok(Self(Mapping::of(memory.as_fd(), address, length)?))

@@ -87,7 +87,7 @@ impl Plan {
         &self.plan.source().text
     }
 
-    /// What messages call its file.
+    /// Name of its file in messages.
     #[getter]
     fn file(&self) -> &str {
         &self.plan.source().name

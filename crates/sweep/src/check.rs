@@ -97,7 +97,7 @@ impl Finding {
 /// Asks the simulator whether it has all that a scenario needs.
 ///
 /// # Errors
-/// What it lacks.
+/// The lack, as a refusal.
 pub fn simulable(scenario: &Scenario) -> Result<(), Refusal> {
     let simulation = Simulation::new(scenario, 0);
     simulation.map(drop).map_err(|error| refused(&error))

@@ -44,7 +44,7 @@ pub(crate) enum Seeds {
     Independent,
 }
 
-/// Why a run could not be carried out. Cells are checked beforehand, so that in the simulator this can
+/// Error of a run that could not be carried out. Cells are checked beforehand, so that in the simulator this can
 /// only come of drawn values that do not fit each other.
 #[derive(Debug, thiserror::Error)]
 #[error("repetition {} of cell {} ({parameters})", run.repetition + 1, run.cell + 1)]

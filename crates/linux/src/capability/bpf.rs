@@ -98,7 +98,7 @@ pub(super) fn user_timeout() -> ProbeResult {
     }
 }
 
-/// What a probe asks of these programs: nobody's sockets are looked at.
+/// Configuration of a probe, which looks at nobody's sockets.
 fn timeouts_of_nobody() -> UserTimeoutConfig {
     UserTimeoutConfig {
         option: UserTimeoutOption::default(),

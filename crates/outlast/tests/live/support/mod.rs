@@ -1,4 +1,4 @@
-//! What the live tests share.
+//! Helpers that live tests share.
 
 pub(crate) use crate::place::{Place, Said};
 
