@@ -90,8 +90,11 @@ pub fn jobs(extent: Extent) -> Vec<Job> {
         for phase in 0..phases(extent) {
             let text = cell.text(phase);
             let job = |name: &str, index| Job::from_toml(cell.name(name), text.clone(), index);
-            jobs.extend((0..SIM_REPEATS).map(|index| job(SIMULATOR, index).in_world(World::Sim)));
-            jobs.extend(KERNELS.map(|version| job(version, 0).in_guest(KernelTrial { version })));
+            let in_sim = phase * SIM_REPEATS..(phase + 1) * SIM_REPEATS;
+            jobs.extend(in_sim.map(|index| job(SIMULATOR, index).in_world(World::Sim)));
+            let in_guests =
+                KERNELS.map(|version| job(version, phase).in_guest(KernelTrial { version }));
+            jobs.extend(in_guests);
         }
     }
     jobs
