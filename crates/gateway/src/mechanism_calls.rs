@@ -82,7 +82,10 @@ pub(crate) fn serve_crossing(
         return None;
     };
     give_turn(&entry, wishes, releases);
-    let passes = verdict == Verdict::Pass;
+    let passes = matches!(
+        verdict,
+        Verdict::Pass | Verdict::Taken(TakeReason::Freshened)
+    );
     passing.note_crossing(&mut entry, passes, (newly_acked, arrived), releases);
     // The segment's wait in the gateway is no part of the link's round trip.
     match verdict {

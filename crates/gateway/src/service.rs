@@ -7,7 +7,7 @@
 use crate::connections::{Connection, Connections, Entry};
 use crate::event::{Event, Outbox, Transmit};
 use crate::limits::{Limits, Memory};
-use crate::links::{Direction, LinkState, StateSince};
+use crate::links::{LinkState, StateSince};
 use crate::mechanisms::path::{
     Context, HoldRule, HoldRules, PathMechanism, PathMechanismKind, Retention, Standing, Waiting,
 };
@@ -174,7 +174,7 @@ impl Service {
         } = entry;
         let sack = connection.tracked.sack();
         let mechanism = connection.mechanism.as_mut()?;
-        let (mut resumed, mut arrived, mut for_near_host) = (None, 0, None);
+        let (mut resumed, mut arrived, mut instead) = (None, 0, None);
         let used = self.memory.budget.used();
         let Surroundings {
             now,
@@ -201,7 +201,7 @@ impl Service {
             unasked: &mut self.unasked,
             resumed: &mut resumed,
             arrived: &mut arrived,
-            for_near_host: &mut for_near_host,
+            instead: &mut instead,
         };
         let result = call(mechanism.as_mut(), &mut cx);
         self.memory
@@ -209,11 +209,11 @@ impl Service {
         if let Some(after) = resumed {
             outbox.tell(Event::Resumed { flow: *key, after });
         }
-        if let Some((packet, reason)) = for_near_host {
-            // In its place among what comes from the link, so that no turn is waited for.
+        if let Some((direction, packet, reason)) = instead {
+            // In its place among what crosses, so that no turn is waited for.
             outbox.send(Transmit {
                 link: connection.link,
-                direction: Direction::FromLink,
+                direction,
                 packet,
                 reason,
             });

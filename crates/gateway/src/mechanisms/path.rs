@@ -176,6 +176,8 @@ pub enum TakeReason {
     Gathered,
     /// It echoes a timestamp from before the outage: what it says goes first without.
     StaleEcho,
+    /// It goes on with a fresh timestamp instead of an echo from before the outage.
+    Freshened,
     /// A supervisor host answers it, or passes it on with another acknowledgement.
     Supervised,
 }
@@ -211,6 +213,8 @@ pub enum SendReason {
     Duplicate,
     /// The newest of the answers to what was kept.
     Gathered,
+    /// The far host's, with a fresh timestamp instead of an echo from before the outage.
+    Fresh,
     /// Asks a silent link whether it is back: a keep-alive in the near host's name.
     Probe,
     /// Asks the far host whether it has sent what is lost: such a keep-alive, too.
@@ -285,8 +289,8 @@ pub(crate) struct Context<'a> {
     pub(crate) resumed: &'a mut Option<Duration>,
     /// Bytes of which the far host now says selectively that they have arrived.
     pub(crate) arrived: &'a mut u32,
-    /// Set to what the near host is to get at once, and why.
-    pub(crate) for_near_host: &'a mut Option<(Packet, SendReason)>,
+    /// Set to what goes on at once in the place of the packet at hand, or before it: where to, and why.
+    pub(crate) instead: &'a mut Option<(Direction, Packet, SendReason)>,
 }
 
 /// A mechanism's part in one flow. Every packet it is shown is plausible and of a connection

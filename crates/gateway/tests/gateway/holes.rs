@@ -100,7 +100,7 @@ fn a_fresh_copy_of_what_the_far_host_lacks_has_only_a_few_before_it() {
 fn duplicates(path: &mut Path) -> Vec<(Sent, SendReason)> {
     let mut sent = path.sent_with_reasons();
     sent.retain(|(sent, reason)| {
-        matches!(sent, Sent::Rereceived(_)) && *reason != SendReason::Gathered
+        matches!(sent, Sent::Rereceived(_)) && *reason == SendReason::Duplicate
     });
     sent
 }

@@ -3,6 +3,7 @@
 mod path;
 
 mod acknowledge_ahead;
+mod aftermath;
 mod attackers;
 mod auto;
 mod caps;

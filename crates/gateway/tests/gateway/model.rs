@@ -186,7 +186,8 @@ impl Model {
             Some(TakeReason::LinkDown | TakeReason::BehindKept | TakeReason::AwaitsShare) => {
                 self.owed.push((first, len));
             }
-            Some(TakeReason::JustResent | TakeReason::FullQueue) | None => {}
+            Some(TakeReason::JustResent | TakeReason::FullQueue | TakeReason::Freshened) | None => {
+            }
             Some(
                 TakeReason::AnswersProbe
                 | TakeReason::Gathered

@@ -193,6 +193,7 @@ fn taken(reason: TakeReason) -> &'static str {
         TakeReason::StaleEcho => {
             "it echoes a timestamp from before the outage, and follows what says the same without"
         }
+        TakeReason::Freshened => "it goes on without an echo from before the outage",
         TakeReason::Supervised => "the supervisor host answers it, or passes it on changed",
     }
 }
@@ -214,6 +215,9 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Question => "asks the far host whether it has sent what is lost",
         SendReason::Unreachable => "takes back a back-off of a sender that waits for its timeout",
         SendReason::Gathered => "newest of the answers to what was kept",
+        SendReason::Fresh => {
+            "answer with a fresh timestamp instead of an echo from before the outage"
+        }
         SendReason::Duplicate => "only the sender can fill the hole before which it stands",
         SendReason::Supervised => {
             "the mobile's acknowledgement, as the supervisor host passes it on"

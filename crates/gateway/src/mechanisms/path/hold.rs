@@ -2,8 +2,8 @@
 //!
 //! Keeps every distinct segment that the link dropped or would have dropped, and at
 //! reconnection delivers it: the newest acknowledgement first, then the data in order and at the
-//! link's pace. It never acknowledges, invents or alters data; for senders without SACK it renews
-//! timestamps, and drops one segment.
+//! link's pace. It never acknowledges, invents or alters data; it renews timestamps, and drops one segment for
+//! senders without SACK.
 //!
 //! What is new against Scott and Mapp, and why (measured on Linux; `docs/hold.md`):
 //!
@@ -19,8 +19,8 @@
 //!   work of the paper's section 8). The repeated kick is the freshest copy: an old timestamp
 //!   would make the sender think that its timeout was spurious, and send on instead of filling
 //!   the hole.
-//! - *Answers are gathered.* Each acknowledgement of what an outage has held up is a round trip as long as the
-//!   outage to its sender; the newest of them says all of it, once.
+//! - *No round trip is as long as the outage.* Answers to what an outage has held up are gathered, and nothing that
+//!   crosses echoes a timestamp from before it: a sender's timeout is no longer than it was.
 //! - *What it re-sent and a full queue dropped, it re-sends* once later segments have arrived.
 //! - A fresh segment waits behind what is kept of its flow; a retransmission of what was re-sent less
 //!   than a round trip ago is not forwarded a second time.
@@ -42,6 +42,8 @@
 //! Needs to see both directions. Past a flow's cap, or when the memory of all flows is used up,
 //! it falls back to the one packet of the smart link layer until that has been recovered from.
 
+mod aftermath;
+mod clock;
 mod composed;
 mod episode;
 mod gathered;
@@ -70,6 +72,7 @@ use crate::links::{Direction, Indicator, LinkState};
 use crate::mechanisms::resume_timer::ResumeTimer;
 use crate::release::INITIAL_BURST;
 use crate::tracking::{Observation, Phase, TcpFlow};
+use aftermath::Aftermath;
 use episode::{Episode, Kick};
 use gathered::Gathered;
 use kept::Kept;
@@ -86,7 +89,6 @@ use signal::Signal;
 use sleepers::Sleepers;
 use stage::Stage;
 use stale_echo::StaleEcho;
-use stamp::Stamp;
 use stand_in::{StandIn, Watch};
 use window::Full;
 
@@ -110,15 +112,13 @@ pub(super) struct Hold {
     resume_timer: ResumeTimer,
     nudge: Nudge,
     gathered: Gathered,
-    /// The newest timestamp that the near host has sent.
-    near_clock: Option<Stamp>,
+    aftermath: Aftermath,
     scope: Scope,
     sleepers: Sleepers,
     stand_in: StandIn,
     stale_echo: StaleEcho,
     signal: Signal,
-    /// Spare the near host extra acknowledgements, and hand it each of the far host's: no [nudge](nudge) while the link is
-    /// down, and no answer is [gathered](gathered).
+    /// Spare the near host the [nudges](nudge) while the link is down.
     is_quiet: bool,
 }
 
@@ -147,14 +147,18 @@ impl PathMechanism for Hold {
             return Verdict::Pass;
         };
         if direction == Direction::ToLink {
-            self.near_clock = Stamp::newest(self.near_clock, tcp);
+            self.aftermath.hear_near(cx.now, tcp);
             self.stale_echo.hear_near(tcp);
         }
         let verdict = self.judge(cx, direction, packet, tcp, observation);
         let is_on_link = direction == Direction::ToLink && verdict == Verdict::Pass;
-        if is_on_link && cx.link.state == LinkState::Up {
-            self.stale_echo.note_passed(cx.now, tcp);
-        }
+        let verdict = match is_on_link && cx.link.state == LinkState::Up {
+            true => {
+                self.stale_echo.note_passed(cx.now, tcp);
+                self.freshen_for_far(cx, packet)
+            }
+            false => verdict,
+        };
         if cx.link.state == LinkState::Up {
             self.watch_traffic(cx);
         }
@@ -179,6 +183,8 @@ impl PathMechanism for Hold {
             LinkState::Up => {
                 self.nudge.stop();
                 self.stale_echo.begin(self.sleepers.away(cx.now));
+                let near = &cx.flow.near;
+                self.aftermath.begin(cx.now, near.acked, near.next);
                 self.handle_return(cx);
                 self.sleepers.begin(cx, !self.kept.has_nothing_acceptable());
             }
@@ -188,7 +194,7 @@ impl PathMechanism for Hold {
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.nudge.handle_timeout(cx.now, cx.link);
         if self.gathered.is_due(cx.now) {
-            self.gathered.hand_over(cx);
+            self.hand_over(cx);
         }
         self.sleepers.handle_timeout(cx.now);
         if let Some(watch) = self.stand_in.takes_over(cx.now, self.kept.end()) {
@@ -249,9 +255,10 @@ impl PathMechanism for Hold {
         if let Some(episode) = self.stage.episode_mut() {
             episode.sent(cx.now, cx.flow.rtt.patience());
         }
+        let fresh = self.fresh_for_far(cx, &packet);
         Some(Outgoing {
             direction: Direction::ToLink,
-            packet,
+            packet: fresh.unwrap_or(packet),
             reason,
         })
     }
@@ -304,6 +311,7 @@ impl PathMechanism for Hold {
         self.sleepers = Sleepers::default();
         self.stand_in.stop();
         self.stale_echo = StaleEcho::default();
+        self.aftermath = Aftermath::default();
         self.resume_timer.forget();
         self.nudge.clear(budget);
         self.gathered.clear(budget);
@@ -327,7 +335,8 @@ impl Hold {
                     self.stale_echo.hear_far(tcp);
                 }
                 self.hear(cx, packet, tcp, observation);
-                self.hand_on(cx, packet, tcp, observation)
+                let verdict = self.hand_on(cx, packet, tcp, observation);
+                self.freshen(cx, packet, verdict)
             }
             Direction::ToLink if tcp.has(TcpFlags::RST) => {
                 self.release(cx.budget);
@@ -338,6 +347,9 @@ impl Hold {
             }
             Direction::ToLink => {
                 let is_nudged = cx.rules.has(HoldRule::Nudge) && !self.is_quiet;
+                if observation.repeated {
+                    self.aftermath.note_repetition(cx.link.state);
+                }
                 if observation.repeated && cx.link.state == LinkState::Down && is_nudged {
                     self.nudge.sender_timed_out(cx.now);
                 }
@@ -354,28 +366,67 @@ impl Hold {
         tcp: &TcpHeader,
         observation: Observation,
     ) -> Verdict {
-        let is_bare =
-            packet.sequence_len() == 0 && tcp.flags == TcpFlags::ACK && tcp.options.sack.is_empty();
-        // A sender without SACK counts acknowledgements, and fills a hole with each.
-        let is_needed = cx.sack == Some(false)
-            || self.is_quiet
-            || cx.link.state == LinkState::Down
-            || !self.awaits_delivery()
-            || self.kept.has_no_copy_of(cx.flow.near.acked);
-        let is_news = observation.newly_acked > 0;
-        let gathers = is_bare && is_news && !is_needed && cx.rules.has(HoldRule::GatherAnswers);
-        if gathers {
-            let round_trip = cx.flow.rtt.smoothed();
-            if self.gathered.add(cx.now, round_trip, packet, cx.budget) {
+        let acked = cx.flow.near.acked;
+        let is_bare = packet.sequence_len() == 0 && tcp.flags == TcpFlags::ACK;
+        let may_wait = is_bare && cx.rules.has(HoldRule::GatherAnswers);
+        let is_filled_here = !self.kept.has_no_copy_of(acked);
+        if may_wait && is_filled_here && self.aftermath.is_one_answer(acked) {
+            let is_news = observation.newly_acked > 0;
+            let patience = is_news.then(|| cx.flow.rtt.patience());
+            if self.gathered.add(cx.now, patience, packet, cx.budget) {
                 return Verdict::Taken(TakeReason::Gathered);
             }
-        } else if is_bare && !is_news {
-            // Where no SYN was seen, the sender may count duplicates: what waits becomes one of them.
-            self.gathered.hand_over(cx);
-        } else {
-            self.gathered.clear(cx.budget);
         }
+        self.gathered.clear(cx.budget);
         Verdict::Pass
+    }
+
+    /// Gives the near host the answer that waits.
+    fn hand_over(&mut self, cx: &mut Context<'_>) {
+        let round_trip = cx.flow.rtt.smoothed();
+        // It waits only where the rule is obeyed.
+        if let Some(packet) = self.gathered.take(cx.budget) {
+            let fresh = self.aftermath.freshen(cx.now, round_trip, &packet);
+            let newest = fresh.unwrap_or(packet);
+            *cx.instead = Some((Direction::FromLink, newest, SendReason::Gathered));
+        }
+        self.aftermath.end_if_over(cx.flow.near.acked);
+    }
+
+    /// `packet` without an echo from before the return, if it has such.
+    fn fresh_for_far(&self, cx: &Context<'_>, packet: &Packet) -> Option<Packet> {
+        let is_obeyed = cx.rules.has(HoldRule::UntimedFirst);
+        is_obeyed.then(|| self.stale_echo.freshen(packet)).flatten()
+    }
+
+    /// What passes to the far host echoes nothing from before the return.
+    fn freshen_for_far(&self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
+        match self.fresh_for_far(cx, packet) {
+            Some(fresh) => {
+                *cx.instead = Some((Direction::ToLink, fresh, SendReason::Fresh));
+                Verdict::Taken(TakeReason::Freshened)
+            }
+            None => Verdict::Pass,
+        }
+    }
+
+    /// What passes to the near host echoes nothing from before the return.
+    fn freshen(&mut self, cx: &mut Context<'_>, packet: &Packet, verdict: Verdict) -> Verdict {
+        let is_obeyed = cx.rules.has(HoldRule::GatherAnswers);
+        if verdict != Verdict::Pass || cx.link.state == LinkState::Down || !is_obeyed {
+            return verdict;
+        }
+        let fresh = self
+            .aftermath
+            .freshen(cx.now, cx.flow.rtt.smoothed(), packet);
+        self.aftermath.end_if_over(cx.flow.near.acked);
+        match fresh {
+            Some(fresh) => {
+                *cx.instead = Some((Direction::FromLink, fresh, SendReason::Fresh));
+                Verdict::Taken(TakeReason::Freshened)
+            }
+            None => Verdict::Pass,
+        }
     }
 
     /// Marks the oldest segment as lost, even if it is stale: it goes out again in its turn.
@@ -401,7 +452,7 @@ impl Hold {
     ) {
         let end = tcp.seq + packet.sequence_len();
         let acked = cx.flow.near.acked;
-        let delivers = self.kept.hear(cx, tcp, self.near_clock);
+        let delivers = self.kept.hear(cx, tcp, self.aftermath.newest_stamp());
         if tcp.has(TcpFlags::RST) {
             self.release(cx.budget);
             return;
@@ -448,7 +499,7 @@ impl Hold {
         let repeats = is_pure && observation.newly_acked == 0;
         if cx.rules.has(HoldRule::GiveUpStale) {
             let is_answer = repeats && episode.has_sent_data();
-            let clock = self.near_clock.filter(|_| is_answer);
+            let clock = self.aftermath.newest_stamp().filter(|_| is_answer);
             self.kept.hear_rejection(cx, tcp, clock);
             self.kept.lose_rejected(acked);
         }
@@ -749,7 +800,7 @@ impl Hold {
         self.kept.keep_stale(false, cx);
         self.newest_ack.copies_left = 0;
         self.newest_ack.owed |= core::mem::take(&mut self.newest_ack.follows);
-        self.gathered.hand_over(cx);
+        self.aftermath.suspend(cx.link.by == Indicator::Silence);
         self.newest_ack.go_away();
         // Silence is noticed after its beginning.
         if cx.link.since.since(self.newest_ack.passed_at) < cx.flow.rtt.patience() {
@@ -766,7 +817,7 @@ impl Hold {
             true => Signal::after(self.sleepers.away(cx.now)),
             false => Signal::None,
         };
-        let has_timestamps = self.near_clock.is_some();
+        let has_timestamps = self.aftermath.newest_stamp().is_some();
         if cx.sack != Some(false) && cx.rules.has(HoldRule::FillShownHoles) {
             self.stand_in
                 .begin(cx.now, Watch::ShownHole, has_timestamps);
@@ -836,7 +887,7 @@ impl Hold {
             cx.now,
             cx.flow.rtt.patience(),
             target,
-            self.near_clock,
+            self.aftermath.newest_stamp(),
             !was_silent || !cx.rules.has(HoldRule::DoubtAfterSilence),
         ));
         if !cx.rules.has(HoldRule::DoubtTransmitted) {

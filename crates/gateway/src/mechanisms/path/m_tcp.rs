@@ -427,7 +427,7 @@ impl MTcp {
             // Its headers are protected: the hosts' own words.
             return Verdict::Pass;
         }
-        *cx.for_near_host = Some((edit.finish(), SendReason::Supervised));
+        *cx.instead = Some((Direction::FromLink, edit.finish(), SendReason::Supervised));
         Verdict::Taken(TakeReason::Supervised)
     }
 

@@ -36,7 +36,9 @@ impl NearHostProxy {
 
     /// The far host has sent this, and so has taken the timestamp that it echoes.
     pub(crate) fn hear_echo(&mut self, tcp: &TcpHeader) {
-        let Some(far) = tcp.options.timestamps.filter(|_| tcp.has(TcpFlags::ACK)) else {
+        let echoing = tcp.options.timestamps.filter(|_| tcp.has(TcpFlags::ACK));
+        // Zero is no echo.
+        let Some(far) = echoing.filter(|far| far.echo != 0) else {
             return;
         };
         let is_older = |near: Timestamps| Timestamps::is_older(far.echo, near.value);

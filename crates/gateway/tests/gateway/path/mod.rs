@@ -528,11 +528,14 @@ impl Path {
         if let Verdict::Taken(reason) = verdict {
             self.taken.push(reason);
         }
-        // Or goes on with another acknowledgement.
+        // Or goes on with another acknowledgement, or echo.
         let is_own_answer = matches!(
             verdict,
             Verdict::Taken(
-                TakeReason::AnswersProbe | TakeReason::Gathered | TakeReason::Supervised
+                TakeReason::AnswersProbe
+                    | TakeReason::Gathered
+                    | TakeReason::Freshened
+                    | TakeReason::Supervised
             )
         );
         assert!(
@@ -564,6 +567,31 @@ impl Path {
         self.sent_with_reasons()
             .into_iter()
             .map(|(sent, _)| sent)
+            .collect()
+    }
+
+    /// The near host's clock, in milliseconds.
+    pub(crate) fn clock(&self) -> u32 {
+        self.clock
+    }
+
+    /// The timestamps that segments echo which the gateway has given to the near host since the last call, and why.
+    pub(crate) fn heard_echoes(&mut self) -> Vec<(u32, SendReason)> {
+        let sent = std::iter::from_fn(|| self.gateway.poll_transmit());
+        let heard = sent.filter(|transmit| transmit.direction == Direction::FromLink);
+        let echo = heard.filter_map(|transmit| {
+            let stamps = transmit.packet.tcp()?.options.timestamps?;
+            Some((stamps.echo, transmit.reason))
+        });
+        echo.collect()
+    }
+
+    /// The timestamps that segments echo which the gateway has sent to the far host since the last call, but for those
+    /// without timestamps.
+    pub(crate) fn echoes_told(&mut self) -> Vec<u32> {
+        let sent = std::iter::from_fn(|| self.gateway.poll_transmit());
+        let told = sent.filter(|transmit| transmit.direction == Direction::ToLink);
+        told.filter_map(|transmit| Some(transmit.packet.tcp()?.options.timestamps?.echo))
             .collect()
     }
 

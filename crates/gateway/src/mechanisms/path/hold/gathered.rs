@@ -1,24 +1,21 @@
-//! The far host's first answers after an outage, gathered: the near host gets the newest of them.
+//! The far host's answers to what an outage has held up, gathered: the near host gets the newest of them.
 //!
-//! Each acknowledgement of what an outage has held up is a round trip as long as the outage to its sender.
-//! After eight of them Linux has a smoothed round trip of two thirds of the outage and a timeout of twice
+//! Each acknowledgement of a segment that was sent before an outage, and only once, is a round trip as long as the outage to
+//! its sender. After eight of them Linux has a smoothed round trip of two thirds of the outage and a timeout of twice
 //! the outage; and a sender that is paced (`fq`, `SO_MAX_PACING_RATE`, BBR before another congestion
-//! control) spreads its window over that round trip. One acknowledgement for all of them is one sample.
+//! control) spreads its window over that round trip. One acknowledgement for all of them is no such sample, if it covers
+//! something that was sent twice, and the sender takes its timeout for spurious (RFC 5682, section 2.1, step 3b) as before.
 //!
 //! Only answers that the near host need not hear at once wait: the gateway itself has what the far host
-//! lacks next, and sends it. None waits for longer than a quarter of the round trip, or [`SHORTEST`] if that
-//! is more.
+//! lacks next, and sends it. They wait until all is acknowledged, or for a round trip without news, [`LONGEST`] at most.
 
-use super::super::{Context, SendReason};
 use super::latest::Latest;
 use crate::limits::Budget;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
-/// Within this all answers come where hosts are near each other; nobody notices it elsewhere.
-const SHORTEST: Duration = Duration::from_millis(5);
-/// However long round trips are, an answer waits no longer.
-const LONGEST: Duration = Duration::from_millis(50);
+/// However long round trips are, answers wait no longer for the next.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// The newest answer that waits, and until when.
 #[derive(Debug, Default)]
@@ -29,21 +26,22 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// `packet` waits with those before it, where a round trip takes `round_trip`. Returns whether there was
-    /// room.
+    /// `packet` waits with those before it: for `patience` from now if it has news, and else as long as they. Returns whether
+    /// there was room.
     pub(super) fn add(
         &mut self,
         now: Instant,
-        round_trip: Duration,
+        patience: Option<Duration>,
         packet: &Packet,
         budget: &mut Budget,
     ) -> bool {
-        if !self.newest.replace(packet, budget) {
+        if self.until.is_none() && patience.is_none() || !self.newest.replace(packet, budget) {
             self.clear(budget);
             return false;
         }
-        let until = now + (round_trip / 4).clamp(SHORTEST, LONGEST);
-        self.until.get_or_insert(until);
+        self.until = patience
+            .map(|patience| now + patience.min(LONGEST))
+            .or(self.until);
         true
     }
 
@@ -60,12 +58,11 @@ impl Gathered {
         self.until
     }
 
-    /// The near host gets the newest, if any waits. It needs no turn, as it has come from the link already.
-    pub(super) fn hand_over(&mut self, cx: &mut Context<'_>) {
-        if let Some(packet) = self.newest.packet() {
-            *cx.for_near_host = Some((packet.clone(), SendReason::Gathered));
-        }
-        self.clear(cx.budget);
+    /// Takes the newest, if any waits.
+    pub(super) fn take(&mut self, budget: &mut Budget) -> Option<Packet> {
+        let packet = self.newest.packet().cloned();
+        self.clear(budget);
+        packet
     }
 
     /// A newer answer passes, or the connection is over.

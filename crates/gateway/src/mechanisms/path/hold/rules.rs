@@ -9,7 +9,8 @@
 pub enum HoldRule {
     /// The newest acknowledgement that the link dropped goes out, before all data.
     NewestAck,
-    /// What the near host has, and the far host may not know, is told without timestamps first, before that host is asked or woken.
+    /// What the near host has, and the far host may not know, is told without timestamps first, before that host is asked or woken;
+    /// nothing that follows echoes a timestamp from before the outage.
     UntimedFirst,
     /// Before that, a far host that was told little at a time is sent ICMP errors about each number that it may stand at.
     WakeThinSender,
@@ -51,7 +52,7 @@ pub enum HoldRule {
     PaceNewData,
     /// A repetition of what was just re-sent is not forwarded.
     SuppressRepetition,
-    /// The first answers after an outage go to the near host together.
+    /// The first answers after an outage go to the near host together, and echo nothing from before.
     GatherAnswers,
     /// A sender measures its round trip while the link is down.
     Nudge,

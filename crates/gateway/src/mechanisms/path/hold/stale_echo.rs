@@ -9,14 +9,17 @@
 //!
 //! Linux takes an acknowledgement without timestamps, and what it can tell from that is right: what of its data had arrived.
 //! Others drop it, as RFC 7323, section 3.2, asks. So the acknowledgement itself follows, which then says nothing new to Linux.
+//!
+//! Whatever else goes to the far host, as data that has waited, has the same echo. It is replaced by the first timestamp that
+//! the far host has shown since the return, or by none as long as it has shown none.
 
 use super::super::{Context, SendReason};
 use super::lately_told::{Doubt, LatelyTold};
 use super::rules::HoldRule;
 use super::sleepers::back_offs;
+use super::stamp::Stamp;
 use crate::tracking::TcpFlow;
 use outlast_base::time::{Duration, Instant};
-use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 
 /// After a shorter outage a sender has hardly timed out.
@@ -26,6 +29,8 @@ const SHORTEST_OUTAGE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct StaleEcho {
     stale: Stale,
+    /// The outage was long enough for the far host to time out.
+    is_long: bool,
     /// The newest number that the near host was heard to acknowledge. What the tracker has is a guess until both hosts
     /// were seen to fit each other.
     acked: Option<SeqNumber>,
@@ -44,12 +49,17 @@ enum Stale {
     /// All: the far host was not heard since the return.
     All,
     /// Those before this one: the first timestamp (TSval) that the far host has shown since the return.
-    Before(u32),
+    Before(Stamp),
 }
 
 impl StaleEcho {
     /// The near host has sent this.
     pub(super) fn hear_near(&mut self, tcp: &TcpHeader) {
+        if let (Stale::Before(first), Some(echo)) = (&self.stale, Stamp::echo_of(tcp))
+            && !echo.is_before(*first)
+        {
+            self.stale = Stale::None;
+        }
         let is_newer = self.acked.is_none_or(|acked| acked.before(tcp.ack));
         if tcp.has(TcpFlags::ACK) && is_newer {
             self.acked = Some(tcp.ack);
@@ -75,17 +85,29 @@ impl StaleEcho {
 
     /// The link is back, after so long.
     pub(super) fn begin(&mut self, away: Duration) {
-        let is_long = away >= SHORTEST_OUTAGE;
-        self.stale = if is_long { Stale::All } else { Stale::None };
-        self.told.begin(if is_long { back_offs(away) } else { 0 });
+        self.is_long = away >= SHORTEST_OUTAGE;
+        self.stale = Stale::All;
+        self.told
+            .begin(if self.is_long { back_offs(away) } else { 0 });
     }
 
     /// The far host has sent this while the link is up.
     pub(super) fn hear_far(&mut self, tcp: &TcpHeader) {
         if let Stale::All = self.stale {
-            let shown = tcp.options.timestamps.map(|timestamps| timestamps.value);
-            self.stale = shown.map_or(Stale::None, Stale::Before);
+            self.stale = Stamp::in_header(tcp).map_or(Stale::None, Stale::Before);
         }
+    }
+
+    /// `packet` towards the far host, with another echo if its own is from before the return: the first timestamp that the far
+    /// host has shown since, or none as long as it has shown none.
+    pub(super) fn freshen(&self, packet: &Packet) -> Option<Packet> {
+        let echo = packet.tcp().and_then(Stamp::echo_of)?;
+        let fresh = match self.stale {
+            Stale::All => Stamp::NONE,
+            Stale::Before(first) if echo.is_before(first) => first,
+            Stale::Before(_) | Stale::None => return None,
+        };
+        Some(fresh.echo_in(packet))
     }
 
     /// What goes before all else to a far host that has something [untold](Self::untold): errors about what it may still
@@ -108,17 +130,15 @@ impl StaleEcho {
     /// host's echo is stale, or no timestamps are used.
     pub(super) fn untold(&mut self, cx: &Context<'_>, least: Doubt) -> Option<SeqNumber> {
         let is_doubtful = self.doubt >= least;
-        let echo = cx.near_host_proxy.stamps().map(|stamps| stamps.echo);
+        let echo = cx.near_host_proxy.stamps().map(Stamp::echo_in_stamps);
         let is_stale = match (&self.stale, echo) {
+            _ if !self.is_long => false,
             (Stale::None, _) => false,
             (_, None) => is_doubtful,
             (Stale::All, Some(_)) => true,
-            (Stale::Before(first), Some(echo)) => Timestamps::is_older(echo, *first),
+            (Stale::Before(first), Some(echo)) => echo.is_before(*first),
         };
         if !is_stale {
-            if echo.is_some() {
-                self.stale = Stale::None;
-            }
             return None;
         }
         let known = cx.flow.acknowledged_by_near()?;
