@@ -86,9 +86,12 @@ const volatile __u8 IS_TRIAL = 0;
 
 /* Assumed before the first sample of a round-trip time. */
 #define INITIAL_RTT 200000000ULL
-/* Nobody is suspected for being silent for less, nor twice within it. */
+/* Nobody is suspected for being silent for less. */
 #define SHORTEST_SILENCE 200000000ULL
-#define SUSPICION_PAUSE 1000000000ULL
+/* User space is told of one connection no oftener; hosts that are not answered repeat more seldom. */
+#define SUSPICION_PAUSE 100000000ULL
+/* Likewise, of a connection of which only the near host was heard. */
+#define ONE_SIDED_PAUSE 1000000000ULL
 
 /* Reads bytes at an offset from the IP header. */
 inline_always int load(struct __sk_buff *skb, __u32 at, void *to, __u32 len)
@@ -533,16 +536,17 @@ inline_always int began_unseen(const struct flow *flow)
  */
 out_of_line int is_suspicious(struct entry *entry, __u64 now, int meant)
 {
-    __u32 tick = now >> 20;
+    __u32 tick = now >> 20, pause = SUSPICION_PAUSE >> 20;
 
     if (entry->flow.phase == OPENING) {
         if (!began_unseen(&entry->flow))
             return 0;
+        pause = ONE_SIDED_PAUSE >> 20;
     } else if (!(meant & REPEATED) || !entry->is_proven || entry->flow.phase != ESTABLISHED ||
            !entry->owed_since || now < entry->owed_since + patience(entry)) {
         return 0;
     }
-    if (entry->details.suspected_at && tick - entry->details.suspected_at < SUSPICION_PAUSE >> 20)
+    if (entry->details.suspected_at && tick - entry->details.suspected_at < pause)
         return 0;
     entry->details.suspected_at = tick ? tick : 1;
     return 1;

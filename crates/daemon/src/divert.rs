@@ -182,6 +182,7 @@ impl Daemon {
     /// left to do.
     pub(super) fn settle_path(&mut self, now: Instant) -> io::Result<()> {
         self.hear_one_sided(now)?;
+        self.hear_suspicions(now)?;
         let Some(kernel) = self.path.kernel_mut() else {
             return Ok(());
         };
@@ -293,28 +294,27 @@ impl Daemon {
         }
     }
 
-    /// The kernel has seen hosts repeat what was not answered: where nobody else behind their link
-    /// was heard since, it is silent.
+    /// The kernel has seen hosts repeat what was not answered: where nobody else behind their link was heard for
+    /// as long, it is silent.
     pub(super) fn hear_suspicions(&mut self, now: Instant) -> io::Result<()> {
-        let mut suspected = BTreeMap::<LinkId, Instant>::new();
+        let indicators = &self.indicators;
         let Some(kernel) = self.path.kernel_mut() else {
             return Ok(());
         };
-        let indicators = &self.indicators;
-        while let Some((key, since)) = kernel.poll_suspicion(now) {
+        let config = self.settings.silence();
+        let diverted = kernel.diverted().clone();
+        let listens = config.is_some() && indicators.state() == LinkState::Up;
+        let link_of = |key: &FlowKey| {
             let link = indicators.link_to(key.far.ip());
-            if !kernel.diverted().covers(link) {
-                let earliest = suspected.entry(link).or_insert(since);
-                *earliest = since.min(*earliest);
-            }
-        }
-        let Some(suspected) = self.still_unheard(now, suspected) else {
-            // The kernel suspects a link again that stays silent.
-            return Ok(());
+            (listens && !diverted.covers(link)).then_some(link)
         };
-        for (link, since) in suspected {
-            self.divert(now, link);
-            self.gateway.handle_silence(now, link, since);
+        let silent = kernel.find_silent(now, &config.unwrap_or_default(), link_of);
+        for silent in silent {
+            self.divert(now, silent.link);
+            let is_believed = self.gateway.handle_silence(now, &silent.flow, silent.since);
+            if let Some(kernel) = self.path.kernel_mut().filter(|_| is_believed) {
+                kernel.silence.remember(&silent);
+            }
             self.drain(now)?;
         }
         Ok(())

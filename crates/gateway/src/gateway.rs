@@ -204,24 +204,27 @@ impl Gateway {
         }
     }
 
-    /// Hears that `link` has left data unanswered since `since`.
+    /// Hears that the link of `flow`, whose data is repeated, is silent since `since` ([`Debt::silent_since`]).
     ///
-    /// For drivers that track connections in the gateway's stead. Does nothing if the gateway
-    /// tracks no connection on the link.
-    pub fn handle_silence(&mut self, now: Instant, link: LinkId, since: Instant) {
-        let Some((_, index)) = self.flows.connections.on(link).next() else {
-            return;
+    /// For drivers that track connections in the gateway's stead. Returns whether the link is suspected from now on;
+    /// not if the gateway does not track the connection, or its link is down.
+    pub fn handle_silence(&mut self, now: Instant, flow: &FlowKey, since: Instant) -> bool {
+        let Some(index) = self.flows.connections.find(flow) else {
+            return false;
         };
-        if let Some(connection) = self.flows.connections.at_mut(index) {
-            let Connection {
-                tracked, silence, ..
-            } = connection;
-            let silent = self
-                .links
-                .handle_silence(now, (link, index), since, (tracked, silence));
-            self.flows.outbox.tell_silent(silent);
-        }
+        let Some(connection) = self.flows.connections.at_mut(index) else {
+            return false;
+        };
+        let link = connection.link;
+        let Connection {
+            tracked, silence, ..
+        } = connection;
+        let silent = self
+            .links
+            .handle_silence(now, (link, index), since, (tracked, silence));
+        self.flows.outbox.tell_silent(silent);
         sending::send_in_turn(self.parts(), now);
+        self.links.is_suspected(link)
     }
 
     /// Does what is due at the time that [`Self::poll_timeout`] gave.

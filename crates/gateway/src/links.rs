@@ -19,7 +19,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, TcpHeader};
 use silence::Silence;
 pub(crate) use silence::{Candidates, FlowSilence};
-pub use silence::{SilenceConfig, SilentLink};
+pub use silence::{Debt, SilenceConfig, SilentLink};
 
 /// A change of a link's state that is believed, whoever has reported it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -149,7 +149,7 @@ impl Links {
             }
             None => counters.links_undamped += 1,
         }
-        self.believe_indicator(event.link);
+        self.believe_indicator(now, event.link);
         let change = |state| Sign {
             link: event.link,
             state,
@@ -212,7 +212,7 @@ impl Links {
             }
             Applied::Changed => {}
         }
-        self.believe_indicator(event.link);
+        self.believe_indicator(now, event.link);
         Some(Sign {
             link: event.link,
             state: event.state,
@@ -222,9 +222,9 @@ impl Links {
     }
 
     /// An indicator has spoken of `link`: it knows better than silence.
-    fn believe_indicator(&mut self, link: LinkId) {
+    fn believe_indicator(&mut self, now: Instant, link: LinkId) {
         if let Some(silence) = &mut self.silence {
-            silence.forget_behind(link);
+            silence.begin_anew(now, link);
         }
     }
 
@@ -250,8 +250,8 @@ impl Links {
             .is_some_and(|silence| silence.is_suspected(link))
     }
 
-    /// Somebody who sees the packets in the gateway's stead has found that `link` has owed an answer since
-    /// then. Returns the link if it was not suspected before.
+    /// Somebody who sees the packets in the gateway's stead has found by a connection that `link` is silent
+    /// `since` then. Returns the link if it was not suspected before.
     pub(crate) fn handle_silence(
         &mut self,
         now: Instant,
@@ -263,8 +263,7 @@ impl Links {
             return None;
         }
         let silence = self.silence.as_mut()?;
-        silence.note_owed_since(link, since);
-        silence.suspect(now, (link, index), flow, own)
+        silence.suspect(now, (link, index), since, flow, own)
     }
 
     /// A segment of an established connection crosses towards the link. Returns the link if that makes it
@@ -324,7 +323,7 @@ impl Links {
         let shortest = shortest.unwrap_or_else(|| SilenceConfig::default().shortest);
         let expected = (self.is_suspected(link), shortest);
         let is_to_probe = own.take_answer(now, flow, (packet, tcp), newly_acked, expected);
-        own.trust();
+        own.hear();
         let Some(silence) = &mut self.silence else {
             return LinkEvidence {
                 is_to_probe,
@@ -332,7 +331,7 @@ impl Links {
             };
         };
         let is_awaited = silence.note_for_one_sided(now, link);
-        let over = silence.hear(link, index);
+        let over = silence.hear(now, link, index);
         let sign = |(state, since, why)| Sign {
             link,
             state,

@@ -2,9 +2,12 @@
 //! the link is recorded where the packets pass, in traffic control.
 
 use super::diverted::Diverted;
+use super::silent::{SilenceWatch, Silent};
 use super::takeover::newest_from_link;
 use crate::config::Settings;
 use outlast_base::time::{Duration, Instant};
+use outlast_gateway::gateway::SilenceConfig;
+use outlast_gateway::links::LinkId;
 use outlast_gateway::tracking::{FlowKey, Phase, TcpFlow};
 use outlast_linux::clock::Stopwatch;
 use outlast_linux::netfilter::rules::AddressRange;
@@ -24,8 +27,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 ///
 /// Packets on their way to the queue arrive there, and a link that flaps finds the rules in place.
 const GRACE: Duration = Duration::from_secs(1);
-/// The search for silent links takes at most one part in this many of the daemon's time.
-const SHARE: u32 = 10;
 /// How old the count of connections may be, at least; and as many times what counting takes.
 const COUNT_IS_GOOD_FOR: Duration = Duration::from_secs(1);
 const COUNT_SHARE: u32 = 100;
@@ -97,8 +98,7 @@ pub(crate) struct KernelPath {
     pause: Duration,
     /// When the rules, which match no packets, are removed.
     end_at: Option<Instant>,
-    /// No earlier than this are silent links looked for again.
-    may_search_at: Instant,
+    pub(crate) silence: SilenceWatch,
     /// Connections of which only the near host was heard, when their data passed, and when to look
     /// whether it was answered: the earliest first.
     one_sided: VecDeque<(Instant, Instant, FlowKey)>,
@@ -135,7 +135,7 @@ impl KernelPath {
             look_at: None,
             pause: FIRST_LOOK,
             end_at: None,
-            may_search_at: Instant::ZERO,
+            silence: SilenceWatch::default(),
             one_sided: VecDeque::new(),
             counted: 0,
             recount_at: Instant::ZERO,
@@ -227,7 +227,8 @@ impl KernelPath {
     /// When it is time for either.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let one_sided = self.one_sided.front().map(|(at, ..)| *at);
-        let next = [self.look_at, self.end_at, one_sided];
+        let silence = self.silence.poll_timeout();
+        let next = [self.look_at, self.end_at, one_sided, silence];
         next.into_iter().flatten().min()
     }
 
@@ -240,20 +241,23 @@ impl KernelPath {
         is_proven.then(|| (flow.tcp, newest_from_link(&flow)))
     }
 
-    /// The next connection whose far host is suspected of being silent, and since when it owes an
-    /// answer.
-    pub(crate) fn poll_suspicion(&mut self, now: Instant) -> Option<(FlowKey, Instant)> {
-        loop {
-            let key = self.tracker.poll_suspicion()?;
+    /// The links that are silent by what the kernel has told; `link_of` gives the link of a connection, if it is of
+    /// interest.
+    pub(crate) fn find_silent(
+        &mut self,
+        now: Instant,
+        config: &SilenceConfig,
+        link_of: impl Fn(&FlowKey) -> Option<LinkId>,
+    ) -> Vec<Silent> {
+        while let Some(key) = self.tracker.poll_suspicion() {
             let flow = self.tracker.flow(&key).ok().flatten();
-            let Some((since, flow)) = flow.and_then(|flow| Some((flow.owed_since?, flow))) else {
-                continue;
-            };
-            if flow.is_proven {
-                return Some((key, since));
+            match flow.and_then(|flow| Some((flow.is_proven, flow.owed_since?))) {
+                Some((true, _)) => self.silence.note(now, key),
+                Some((false, since)) => self.ask_later(now, key, since),
+                None => {}
             }
-            self.ask_later(now, key, since);
         }
+        self.silence.find(now, &self.tracker, config, link_of)
     }
 
     /// Plans a look whether the far host has answered the data that passed at `since`.
@@ -284,19 +288,12 @@ impl KernelPath {
         &mut self,
         now: Instant,
         is_wanted: impl FnMut(&FlowKey) -> bool,
-        mut visit: impl FnMut(FlowKey, Instant),
+        visit: impl FnMut(FlowKey, Instant),
     ) -> bool {
-        if now < self.may_search_at {
+        if !self.silence.may_search(now) {
             return false;
         }
-        let work = Stopwatch::start();
-        self.tracker.flows(is_wanted, |key, flow| {
-            if let Some(at) = flow.heard_at {
-                visit(key, at);
-            }
-        });
-        let took = work.elapsed();
-        self.may_search_at = now + took + SHARE * took;
+        self.silence.search(now, &self.tracker, is_wanted, visit);
         true
     }
 
@@ -362,7 +359,7 @@ pub(super) fn is_one_sided(flow: &TrackedFlow) -> bool {
 }
 
 impl AsFd for KernelPath {
-    /// Readable when [`Self::poll_suspicion`] has something to say.
+    /// Readable when [`Self::find_silent`] may have something to say.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tracker.as_fd()
     }

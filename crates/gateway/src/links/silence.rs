@@ -2,9 +2,9 @@
 //!
 //! | what happens | what is done |
 //! |---|---|
-//! | a host sends data towards the link | from now on the link owes an answer, if it did not yet |
-//! | a segment of any tracked connection comes from the link | it owes none |
-//! | data is repeated, and an answer is owed for longer than the connection's patience | the link is *suspected* |
+//! | a host sends data towards the link | from now on its far host owes an answer, if it did not yet |
+//! | a segment of the connection comes from the link | its far host owes none |
+//! | data is repeated; its far host owes an answer, and nobody behind the link was heard, for longer than the connection's patience | the link is *suspected* |
 //! | the link is suspected | packets pass as before; small probes ask whether it is back |
 //! | a segment comes from a suspected link | it was down and is up: the mechanisms are told both, at once |
 //!
@@ -13,6 +13,9 @@
 //! costs probes, and what a mechanism sends when a link is back. Only a segment that an honest
 //! host would send now ends a suspicion, so that nobody who guesses addresses can have anything
 //! sent.
+//!
+//! A driver that tracks connections in the gateway's stead decides by the same rule ([`Debt`]), and tells the
+//! gateway.
 //!
 //! Of the connections of a link only those that have shown the silence are believed: one whose
 //! suspicion another connection's answer has refuted does not raise another before it is heard
@@ -30,7 +33,7 @@ mod probe;
 
 use super::{InterfaceId, LinkId};
 use crate::mechanisms::path::NearHostProxy;
-use crate::tracking::{FlowIndex, TcpFlow};
+use crate::tracking::{FlowIndex, LinkRtt, TcpFlow};
 use agenda::Agenda;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -64,6 +67,35 @@ impl Default for SilenceConfig {
     }
 }
 
+/// Data of one connection that its far host has left unanswered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Debt {
+    /// When the first of it went towards the link since the far host was heard last.
+    pub since: Instant,
+    /// How long an answer may take.
+    pub patience: Duration,
+}
+
+impl Debt {
+    /// The silence of the link, if it has lasted for longer than the answer may take: since when.
+    ///
+    /// Counts from the last sign of life of anybody behind the link, `heard`, or from the debt if that is younger.
+    #[must_use]
+    pub fn silent_since(&self, now: Instant, heard: Option<Instant>) -> Option<Instant> {
+        let since = heard.map_or(self.since, |heard| heard.max(self.since));
+        (now.since(since) >= self.patience).then_some(since)
+    }
+}
+
+impl SilenceConfig {
+    /// The debt of a far host whose round trips are these.
+    #[must_use]
+    pub fn debt(&self, since: Instant, rtt: &LinkRtt) -> Debt {
+        let patience = rtt.patience().max(self.shortest);
+        Debt { since, patience }
+    }
+}
+
 /// A link that is suspected, for status pages.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SilentLink {
@@ -77,7 +109,7 @@ pub struct SilentLink {
 #[derive(Debug)]
 pub(super) struct Silence {
     config: SilenceConfig,
-    behind: BTreeMap<LinkId, Unanswered>,
+    behind: BTreeMap<LinkId, Behind>,
     suspected: usize,
     agendas: Vec<(InterfaceId, Agenda)>,
     /// When somebody behind a link was heard last, since a one-sided connection wants to know.
@@ -86,17 +118,18 @@ pub(super) struct Silence {
 
 /// One link, as long as there are connections behind it.
 #[derive(Debug, Default)]
-struct Unanswered {
-    /// When data went towards the link, and nothing has come from it since.
-    since: Option<Instant>,
+struct Behind {
+    /// When anybody behind the link was heard last, or an indicator has spoken of it, since somebody owed an answer.
+    heard: Option<Instant>,
     suspicion: Option<Suspicion>,
 }
 
 #[derive(Debug)]
 struct Suspicion {
     since: Instant,
-    /// The connection that has shown the silence last; where the kernel's programs have shown it, the first that is
-    /// tracked on the link.
+    /// The connection that has shown the silence first.
+    first: FlowIndex,
+    /// The connection that has shown it last.
     raiser: FlowIndex,
     /// The connection that was probed last in the round of all others.
     cursor: FlowIndex,
@@ -114,6 +147,8 @@ pub(crate) struct FlowSilence {
     probes: u16,
     /// When the last one was sent.
     probed_at: Instant,
+    /// When data went towards the far host, which has not been heard since.
+    owed_since: Option<Instant>,
     /// The window that the far host has offered last ends before another one that it has offered.
     has_shrunk: bool,
     /// Its suspicion was refuted, and it was not heard since.
@@ -127,8 +162,9 @@ impl FlowSilence {
         self.probed_at = now;
     }
 
-    /// The connection itself was heard: its suspicions count again.
-    pub(super) const fn trust(&mut self) {
+    /// The connection itself was heard: its far host owes nothing, and its suspicions count again.
+    pub(super) const fn hear(&mut self) {
+        self.owed_since = None;
         self.is_distrusted = false;
     }
 
@@ -195,32 +231,38 @@ impl Silence {
             && self
                 .behind
                 .get(&link)
-                .is_some_and(|unanswered| unanswered.suspicion.is_some())
+                .is_some_and(|behind| behind.suspicion.is_some())
     }
 
-    /// The link has nobody behind it any more, or somebody knows better: what was owed is not.
+    /// The link has nobody behind it any more.
     pub(super) fn forget(&mut self, link: LinkId) {
         self.heard.remove(&link);
-        if let Some(unanswered) = self.behind.remove(&link)
-            && unanswered.suspicion.is_some()
+        if let Some(behind) = self.behind.remove(&link)
+            && behind.suspicion.is_some()
         {
-            self.suspected -= 1;
-            self.agenda(link.interface).remove(link);
+            self.end_suspicion(link);
         }
     }
 
-    /// What was owed behind `link`, a peer or all peers of an interface, is not owed any more.
-    pub(super) fn forget_behind(&mut self, link: LinkId) {
-        if link.peer.is_some() {
-            self.forget(link);
-            return;
-        }
-        let behind = self.behind.range(link..).map(|(behind, _)| *behind);
-        let behind: Vec<_> = behind
-            .take_while(|behind| behind.interface == link.interface)
-            .collect();
-        for link in behind {
-            self.forget(link);
+    /// Somebody knows better of `link`, a peer or all peers of an interface: silence counts from now on.
+    pub(super) fn begin_anew(&mut self, now: Instant, link: LinkId) {
+        let links: Vec<_> = match link.peer {
+            Some(_) => Vec::from([link]),
+            None => {
+                let behind = self.behind.range(link..).map(|(behind, _)| *behind);
+                behind
+                    .take_while(|behind| behind.interface == link.interface)
+                    .collect()
+            }
+        };
+        for link in links {
+            self.heard.remove(&link);
+            if let Some(behind) = self.behind.get_mut(&link) {
+                behind.heard = Some(now);
+                if behind.suspicion.take().is_some() {
+                    self.end_suspicion(link);
+                }
+            }
         }
     }
 
@@ -231,8 +273,8 @@ impl Silence {
 
     /// The links that are silent although they owe an answer.
     pub(super) fn silent(&self) -> impl Iterator<Item = SilentLink> {
-        self.behind.iter().filter_map(|(&link, unanswered)| {
-            let since = unanswered.suspicion.as_ref()?.since;
+        self.behind.iter().filter_map(|(&link, behind)| {
+            let since = behind.suspicion.as_ref()?.since;
             Some(SilentLink { link, since })
         })
     }
@@ -242,20 +284,20 @@ impl Silence {
     pub(super) fn overhear(&mut self, now: Instant, link: LinkId) {
         self.note_heard(now, link);
         if !self.is_suspected(link) {
-            if let Some(unanswered) = self.behind.get_mut(&link) {
-                unanswered.since = None;
+            if let Some(behind) = self.behind.get_mut(&link) {
+                behind.heard = Some(now);
             }
         } else if self.config.probes_per_second > 0 {
             self.agenda(link.interface).set(link, now);
         }
     }
 
-    /// New data of a connection crosses towards the link: the link owes an answer.
+    /// New data of a connection crosses towards the link: its far host owes an answer.
     pub(super) fn note_new_data(&mut self, now: Instant, link: LinkId, own: &mut FlowSilence) {
         if !self.is_suspected(link) {
             own.expect_duplicates();
         }
-        self.note_owed(now, link);
+        self.note_owed(now, link, own);
     }
 
     /// Somebody behind a one-sided connection's `link` is to be noted when heard.
@@ -269,14 +311,18 @@ impl Silence {
         heard.is_none_or(|heard| heard < since)
     }
 
-    /// The link owes an answer.
-    fn note_owed(&mut self, now: Instant, link: LinkId) {
-        let unanswered = self.behind.entry(link).or_default();
-        unanswered.since.get_or_insert(now);
+    /// The connection's far host owes an answer; since when.
+    fn note_owed(&mut self, now: Instant, link: LinkId, own: &mut FlowSilence) -> Instant {
+        self.behind.entry(link).or_insert_with(|| {
+            // What was owed before nobody has listened for.
+            own.owed_since = None;
+            Behind::default()
+        });
+        *own.owed_since.get_or_insert(now)
     }
 
     /// Data of a flow goes towards the link once more, from its host or from the gateway: raises a
-    /// suspicion if the link has owed an answer for too long.
+    /// suspicion if its far host owes an answer, and nobody behind the link was heard, for too long.
     pub(super) fn note_repetition(
         &mut self,
         now: Instant,
@@ -284,42 +330,33 @@ impl Silence {
         flow: &TcpFlow,
         own: &mut FlowSilence,
     ) -> Option<SilentLink> {
-        self.note_owed(now, link);
+        let owed_since = self.note_owed(now, link, own);
         let is_believed = flow.near.has_outstanding() && !own.is_distrusted;
-        let since = self.behind.get(&link)?.since?;
-        let patience = flow.rtt.patience().max(self.config.shortest);
-        let is_too_long = now.since(since) >= patience;
-        if !(is_believed && is_too_long) {
-            return None;
-        }
-        self.suspect(now, (link, index), flow, own)
+        let heard = self.behind.get(&link)?.heard;
+        let debt = self.config.debt(owed_since, &flow.rtt);
+        let since = debt.silent_since(now, heard).filter(|_| is_believed)?;
+        self.suspect(now, (link, index), since, flow, own)
     }
 
-    /// Somebody else has found that the link has owed an answer `since` then.
-    pub(super) fn note_owed_since(&mut self, link: LinkId, since: Instant) {
-        let unanswered = self.behind.entry(link).or_default();
-        let owed = unanswered.since.get_or_insert(since);
-        *owed = since.min(*owed);
-    }
-
-    /// The link is suspected from now on, and this flow has shown it. Returns the link unless it was
-    /// suspected before.
+    /// The link, silent since then, is suspected from now on, and this flow has shown it. Returns the link unless
+    /// it was suspected before.
     pub(super) fn suspect(
         &mut self,
         now: Instant,
         (link, raiser): (LinkId, FlowIndex),
+        since: Instant,
         flow: &TcpFlow,
         own: &mut FlowSilence,
     ) -> Option<SilentLink> {
         let pace = probe::pace(&flow.rtt);
-        let unanswered = self.behind.get_mut(&link)?;
-        let since = unanswered.since?;
-        let is_new = unanswered.suspicion.is_none();
-        if let Some(suspicion) = &mut unanswered.suspicion {
+        let behind = self.behind.entry(link).or_default();
+        let is_new = behind.suspicion.is_none();
+        if let Some(suspicion) = &mut behind.suspicion {
             suspicion.raiser = raiser;
         } else {
-            unanswered.suspicion = Some(Suspicion {
+            behind.suspicion = Some(Suspicion {
                 since,
+                first: raiser,
                 raiser,
                 cursor: raiser,
                 round_is_next: false,
@@ -341,15 +378,16 @@ impl Silence {
     /// another one.
     pub(super) fn hear(
         &mut self,
+        now: Instant,
         link: LinkId,
         index: FlowIndex,
     ) -> Option<(Instant, Option<FlowIndex>)> {
-        let unanswered = self.behind.get_mut(&link)?;
-        unanswered.since = None;
-        let suspicion = unanswered.suspicion.take()?;
+        let behind = self.behind.get_mut(&link)?;
+        behind.heard = Some(now);
+        let suspicion = behind.suspicion.take()?;
         self.end_suspicion(link);
-        let raiser = suspicion.raiser;
-        Some((suspicion.since, (raiser != index).then_some(raiser)))
+        let first = suspicion.first;
+        Some((suspicion.since, (first != index).then_some(first)))
     }
 
     /// Notes when somebody was heard, if a one-sided connection wants to know. Returns whether one does, on any link.

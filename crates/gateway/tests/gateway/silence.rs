@@ -7,6 +7,7 @@ use outlast_gateway::links::{Direction, Indicator, LinkEvent, LinkId, LinkState}
 use outlast_gateway::mechanisms::path::{
     Level, PathMechanismKind, SendReason, TakeReason, Verdict,
 };
+use outlast_gateway::tracking::FlowKey;
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, TcpFlags};
 use std::net::Ipv4Addr;
@@ -518,14 +519,14 @@ fn who_sees_the_packets_instead_may_tell_of_silence() {
     }
     path.after_ms(300);
     let (now, since) = (path.now(), path.now() - Duration::from_millis(280));
-    path.gateway.handle_silence(now, LINK, since);
-    assert_eq!(path.gateway.silent_links().count(), 1);
-    let nobody = LinkId {
-        peer: Some(Ipv4Addr::new(192, 0, 2, 1).into()),
-        ..LINK
-    };
-    path.gateway.handle_silence(now, nobody, since);
-    assert_eq!(path.gateway.silent_links().count(), 1);
+    let segment = path.data_packet(0, MSS);
+    let flow = FlowKey::of_tcp(segment.header(), Direction::ToLink).expect("TCP");
+    assert!(path.gateway.handle_silence(now, &flow, since));
+    let silent: Vec<_> = path.gateway.silent_links().collect();
+    assert_eq!((silent.len(), silent[0].since), (1, since));
+    let mut nobody = flow;
+    nobody.near.set_port(1);
+    assert!(!path.gateway.handle_silence(now, &nobody, since));
     path.after_ms(100);
     assert!(sent(&mut path).1 >= 3);
     let answer = path.far_packet_acking(0, &[]);

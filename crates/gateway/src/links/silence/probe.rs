@@ -60,8 +60,8 @@ impl Silence {
     #[must_use]
     pub(in crate::links) fn plan_probe(&mut self, now: Instant, link: LinkId) -> Option<FlowIndex> {
         let config = self.config;
-        let unanswered = self.behind.get_mut(&link)?;
-        let suspicion = unanswered.suspicion.as_ref()?;
+        let behind = self.behind.get_mut(&link)?;
+        let suspicion = behind.suspicion.as_ref()?;
         match suspicion.pause(now, config.full_pace_for, config.given_up_after) {
             Some(pause) if config.probes_per_second > 0 => {
                 self.agenda(link.interface).set(link, now + pause);
@@ -70,8 +70,8 @@ impl Silence {
             Some(_) => None,
             None => {
                 let raiser = suspicion.raiser;
-                unanswered.suspicion = None;
-                unanswered.since = None;
+                behind.suspicion = None;
+                behind.heard = Some(now);
                 self.end_suspicion(link);
                 Some(raiser)
             }
@@ -120,6 +120,7 @@ mod tests {
     fn suspicion() -> Suspicion {
         Suspicion {
             since: Instant::ZERO,
+            first: FlowIndex::FIRST,
             raiser: FlowIndex::FIRST,
             cursor: FlowIndex::FIRST,
             round_is_next: false,
