@@ -204,7 +204,7 @@ impl Gateway {
         }
     }
 
-    /// Hears that the link of `flow`, whose data is repeated, is silent since `since` ([`Debt::silent_since`]).
+    /// Hears that the link of `flow`, whose data is repeated, is silent since `since` ([`Debt::silent_since`](crate::links::Debt::silent_since)).
     ///
     /// For drivers that track connections in the gateway's stead. Returns whether the link is suspected from now on;
     /// not if the gateway does not track the connection, or its link is down.
@@ -250,7 +250,7 @@ impl Gateway {
             });
             // It was given a mechanism since its last packet, and nobody has answered.
             if self.flows.connections.is_idle(now, index) {
-                mechanism_calls::rest(&mut self.flows, now, index);
+                mechanism_calls::rest((&mut self.flows, &self.links), now, index);
             }
         }
         unserved::repeat_handshakes(self.parts(), now);
@@ -259,12 +259,13 @@ impl Gateway {
             self.flows.release(&mut self.links, expired);
         }
         while let Some(index) = self.flows.connections.rest(now) {
-            mechanism_calls::rest(&mut self.flows, now, index);
+            mechanism_calls::rest((&mut self.flows, &self.links), now, index);
         }
         while let Some((link, index)) = self.links.poll_probe(now, &self.flows.connections) {
             sending::probe(&mut self.flows, now, link, index);
             if let Some(raiser) = self.links.plan_probe(now, link) {
                 self.flows.connections.distrust(raiser);
+                self.rest_idle_on(now, link);
             }
         }
         sending::send_in_turn(self.parts(), now);
@@ -833,6 +834,16 @@ impl Gateway {
             link_changes::change_link_of(self.parts(), now, index, state);
         }
         self.flows.note_life(&mut self.links, now, index);
+    }
+
+    /// Lets the idle connections on `link` rest, which is not suspected any more.
+    fn rest_idle_on(&mut self, now: Instant, link: LinkId) {
+        let on_link: Vec<_> = self.flows.connections.on(link).collect();
+        for (_, index) in on_link {
+            if self.flows.connections.is_idle(now, index) {
+                mechanism_calls::rest((&mut self.flows, &self.links), now, index);
+            }
+        }
     }
 
     /// Acts on what the segment shows of its link. Returns whether it only answers a probe.

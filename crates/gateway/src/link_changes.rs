@@ -35,7 +35,7 @@ pub(crate) fn change_link((flows, links): (&mut Flows, &mut Links), now: Instant
             change_link_of((flows, links), now, index, state);
         }
     }
-    rest_again(flows, now, &woken);
+    rest_again((flows, links), now, &woken);
     sending::send_in_turn((flows, links), now);
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn return_of(
             }
         }
     }
-    rest_again(flows, now, &woken);
+    rest_again((flows, links), now, &woken);
 }
 
 /// Tells a connection's mechanism that the connection's link is in another state.
@@ -108,9 +108,9 @@ fn wake_newest_at_rest(
 }
 
 /// Takes the mechanisms back from which the return asks nothing.
-fn rest_again(flows: &mut Flows, now: Instant, woken: &[FlowIndex]) {
+fn rest_again((flows, links): (&mut Flows, &Links), now: Instant, woken: &[FlowIndex]) {
     for &index in woken {
-        mechanism_calls::rest(flows, now, index);
+        mechanism_calls::rest((flows, links), now, index);
     }
 }
 

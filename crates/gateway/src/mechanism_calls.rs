@@ -135,8 +135,11 @@ pub(crate) fn wake_mechanism(
 }
 
 /// Frees memory of a connection that is idle.
-pub(crate) fn rest(flows: &mut Flows, now: Instant, index: FlowIndex) {
-    if let Some(mut entry) = flows.connections.entry(index) {
+///
+/// Not behind a link that is suspected to be away: what the connection has said last may be lost, and has to be said again.
+pub(crate) fn rest((flows, links): (&mut Flows, &Links), now: Instant, index: FlowIndex) {
+    let entry = flows.connections.entry(index);
+    if let Some(mut entry) = entry.filter(|entry| !links.is_suspected(entry.connection.link)) {
         flows.service.rest(now, &mut entry);
     }
 }

@@ -204,6 +204,26 @@ fn the_first_packet_brings_all_that_was_lost() {
     assert_eq!(sent(&mut path), (vec![], 0));
 }
 
+/// What another connection's near host has acknowledged last may be lost, however long the silence lasts, and the far host
+/// then waits for it.
+#[test]
+fn the_first_packet_brings_the_last_acknowledgement_of_another_connection() {
+    let mut path = listening();
+    path.use_port(6_000);
+    path.open();
+    path.far_data(0, 300);
+    path.near_ack(300);
+    path.use_port(5_000);
+    gone_silent(&mut path);
+    path.after_ms(30_000);
+    sent(&mut path);
+    let answer = path.far_packet_acking(0, &[]);
+    let _ = comes(&mut path, &answer);
+    path.after_ms(10);
+    let (others, _) = sent(&mut path);
+    assert!(others.contains(&Sent::Ack(300)), "{others:?}");
+}
+
 #[test]
 fn what_the_far_host_says_it_has_is_not_sent_again() {
     let mut path = listening();

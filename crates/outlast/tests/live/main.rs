@@ -38,6 +38,7 @@ mod queues;
 mod reload;
 mod renaming;
 mod resizing;
+mod silence_noticed;
 mod silent_peer;
 mod stopped;
 mod supervisor;

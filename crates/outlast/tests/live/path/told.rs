@@ -14,7 +14,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-/// A link of 10 Mbit/s and 40 ms, CUBIC at both hosts.
+/// A link of 10 Mbit/s and 40 ms.
 pub(crate) struct ToldSite {
     place: Place,
     pub(crate) site: Site,
@@ -30,11 +30,16 @@ impl ToldSite {
 
     /// Its hosts permit SACK or do not.
     pub(crate) fn with_sack(over: Option<Over>, sack: bool) -> Option<Self> {
+        Self::with_stack(over, sack, "cubic")
+    }
+
+    /// Its hosts permit SACK or do not, and have that congestion control.
+    pub(crate) fn with_stack(over: Option<Over>, sack: bool, congestion: &str) -> Option<Self> {
         let config = SiteConfig {
             rate: BitRate::from_bits_per_second(10_000_000).expect("not zero"),
             delay: Duration::from_millis(20),
             queue: 100,
-            congestion: "cubic",
+            congestion,
             sack,
             neighbours: Neighbours::AsUsual,
         };
