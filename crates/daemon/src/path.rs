@@ -11,6 +11,7 @@
 mod diverted;
 mod kernel;
 mod queue;
+mod sending;
 mod silent;
 mod takeover;
 #[cfg(test)]

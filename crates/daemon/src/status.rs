@@ -6,7 +6,7 @@ pub(crate) mod text;
 
 use super::Daemon;
 use super::indicators::INTERFACE;
-use super::path::{DataPath, KernelPath};
+use super::path::{DataPath, KernelPath, PathCounters};
 pub(crate) use flows::Flow;
 pub(super) use neighbours::Agents;
 use outlast_base::time::{Duration, Instant};
@@ -154,6 +154,7 @@ numbers! {
         resent: "Packets sent towards the link",
         rereceived: "Packets handed to this side",
         unsent: "Packets of the gateway for which there was no way or no room",
+        forbidden: "Packets of the gateway that a firewall of this host has dropped",
         kicks_repeated: "Second tries to make a connection move",
         resumes: "Connections that resumed: new bytes were acknowledged, or the next that was lacking came",
         freezes: "Connections whose window was closed for the receiver",
@@ -458,11 +459,8 @@ impl Counters {
             others_evicted,
             link_events_refused,
         } = *gateway.counters();
-        let path = path.counters();
         Self {
             packets,
-            passed_unseen: path.unseen,
-            super_segments_cut: path.cut,
             odd_segments,
             taken,
             superseded,
@@ -471,7 +469,6 @@ impl Counters {
             acks_resent,
             resent,
             rereceived,
-            unsent: path.unsent,
             kicks_repeated,
             resumes,
             freezes,
@@ -491,7 +488,25 @@ impl Counters {
             link_events_refused: link_events_refused + refused,
             ..Self::default()
         }
+        .with_path(path.counters())
         .with_compression(compression)
+    }
+
+    /// These counts with those of the data path.
+    const fn with_path(self, path: PathCounters) -> Self {
+        let PathCounters {
+            unseen,
+            cut,
+            unsent,
+            forbidden,
+        } = path;
+        Self {
+            passed_unseen: unseen,
+            super_segments_cut: cut,
+            unsent,
+            forbidden,
+            ..self
+        }
     }
 
     /// These counts with what this end of a compressed link has counted.

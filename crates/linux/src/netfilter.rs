@@ -7,6 +7,7 @@
 mod message;
 pub mod queue;
 pub mod rules;
+pub mod tracking;
 
 use crate::socket::{Buffer, set_buffer};
 use message::{Message, Received};

@@ -34,6 +34,8 @@ pub enum Sent {
     /// There is no way to its destination, or one that packets are not to go, or the interface is
     /// down; it is lost.
     Unreachable,
+    /// A rule of a firewall of this host has dropped it.
+    Forbidden,
 }
 
 impl RawSender {
@@ -50,6 +52,16 @@ impl RawSender {
             Err(error) => return Err(error),
         };
         Ok(Self { v4, v6 })
+    }
+
+    /// Sets the priority of its packets (`SO_PRIORITY`).
+    ///
+    /// # Errors
+    /// Without `CAP_NET_ADMIN`, for more than 6.
+    pub fn set_priority(&self, priority: u32) -> io::Result<()> {
+        let sockets = [Some(&self.v4), self.v6.as_ref()];
+        let set = |socket: &Socket| socket.set_priority(priority);
+        sockets.into_iter().flatten().try_for_each(set)
     }
 
     /// The address of this host from which it would speak to `other`; `None` if there is no way.
@@ -95,13 +107,13 @@ impl RawSender {
                     | Errno::NXIO
                     | Errno::ADDRNOTAVAIL
                     | Errno::HOSTDOWN
-                    | Errno::PERM
                     | Errno::ACCESS
                     // A policy of IPsec's, for which there are no keys.
                     | Errno::NOENT
                     | Errno::SRCH
                     | Errno::REMOTE,
                 ) => Ok(Sent::Unreachable),
+                Some(Errno::PERM) => Ok(Sent::Forbidden),
                 // A route that is a black hole; it is also said of what has no header.
                 Some(Errno::INVAL) if has_header(packet) => Ok(Sent::Unreachable),
                 _ => Err(error),

@@ -759,7 +759,9 @@ impl Endpoint {
                     role.handle_network(now, error);
                 }
             }
-            Sent::Unreachable => tracing::debug!(%destination, "a packet was not sent"),
+            Sent::Unreachable | Sent::Forbidden => {
+                tracing::debug!(%destination, "a packet was not sent");
+            }
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! removed is lost, which is why the queue is emptied before. Where all packets come,
 //! super-segments come whole and are cut for the gateway; one that passes goes on whole.
 
+use super::sending::{LinkSender, Sender};
 use super::{as_carried, completed};
 use crate::config::Settings;
 use crate::pledges;
@@ -49,6 +50,8 @@ pub(crate) struct PathCounters {
     pub(crate) cut: u64,
     /// Packets of the gateway for which there was no way, or no room.
     pub(crate) unsent: u64,
+    /// Packets of the gateway that a firewall of this host has dropped.
+    pub(crate) forbidden: u64,
 }
 
 /// The queue of one interface. Dropped, it lets everything pass.
@@ -69,7 +72,7 @@ pub(super) struct QueuePath {
     table: String,
     interface: String,
     mark: u32,
-    to_link: Option<RawSender>,
+    to_link: Option<LinkSender>,
     from_link: RawSender,
     mtu: u32,
     /// Until then the kernel cuts super-segments.
@@ -214,7 +217,7 @@ impl QueuePath {
     pub(super) fn attach(&mut self, mtu: u32, is_new: bool) -> io::Result<()> {
         self.mtu = mtu;
         if is_new || self.to_link.is_none() {
-            self.to_link = Some(RawSender::open(self.mark, Some(&self.interface))?);
+            self.to_link = Some(LinkSender::open(self.mark, &self.interface)?);
         }
         Ok(())
     }
@@ -304,9 +307,8 @@ impl QueuePath {
     pub(super) fn replace(&mut self, waiting: &Waiting, instead: &[Packet]) -> io::Result<()> {
         self.queue.give(waiting.id, Ruling::Drop)?;
         for packet in instead {
-            if self.send(waiting.direction, packet, None)? != Sent::Accepted {
-                self.counters.unsent += 1;
-            }
+            let sent = self.send(waiting.direction, packet, None)?;
+            self.count(sent);
         }
         Ok(())
     }
@@ -319,8 +321,25 @@ impl QueuePath {
         longest: Option<u32>,
     ) -> io::Result<Sent> {
         let sent = self.send(transmit.direction, &transmit.packet, longest)?;
-        self.counters.unsent += u64::from(sent != Sent::Accepted);
+        self.count(sent);
         Ok(sent)
+    }
+
+    fn count(&mut self, sent: Sent) {
+        match sent {
+            Sent::Accepted => {}
+            Sent::Forbidden => {
+                if self.counters.forbidden == 0 {
+                    tracing::warn!(
+                        "a firewall rule of this host drops what is sent for connections: accept packets with mark {:#x} \
+                         in its output chains",
+                        self.mark
+                    );
+                }
+                self.counters.forbidden += 1;
+            }
+            Sent::NoRoom | Sent::TooLong | Sent::Unreachable => self.counters.unsent += 1,
+        }
     }
 
     fn send(
@@ -329,7 +348,7 @@ impl QueuePath {
         packet: &Packet,
         longest: Option<u32>,
     ) -> io::Result<Sent> {
-        let sender = match direction {
+        let sender: &dyn Sender = match direction {
             Direction::ToLink => match &self.to_link {
                 Some(sender) => sender,
                 None => return Ok(Sent::Unreachable),
@@ -351,7 +370,7 @@ impl QueuePath {
     /// Sends a packet that is longer than the MTU by now and cannot be segmented.
     ///
     /// It goes in fragments if its sender allows that. Otherwise the sender gets an ICMP error.
-    fn send_too_long(&self, sender: &RawSender, packet: &Packet) -> io::Result<Sent> {
+    fn send_too_long(&self, sender: &dyn Sender, packet: &Packet) -> io::Result<Sent> {
         if packet.total_len() <= self.mtu {
             // The kernel knows of a smaller path MTU.
             return Ok(Sent::TooLong);
@@ -360,7 +379,7 @@ impl QueuePath {
         if let Ok(fragments) = packet.fragment(self.mtu, self.identification()) {
             let mut worst = Sent::Accepted;
             for fragment in fragments {
-                let sent = sender.send(ip.destination, &fragment.to_bytes())?;
+                let sent = sender.send_packet(&fragment)?;
                 if sent != Sent::Accepted {
                     worst = sent;
                 }
@@ -393,15 +412,13 @@ impl AsFd for QueuePath {
 }
 
 /// Sends `packet` in pieces of at most `mtu` bytes; one that cannot be cut goes as it is.
-fn send_cut(sender: &RawSender, packet: &Packet, mtu: u32) -> io::Result<Sent> {
-    let destination = packet.header().ip.destination;
-    let send = |packet: &Packet| sender.send(destination, &packet.to_bytes());
+fn send_cut(sender: &dyn Sender, packet: &Packet, mtu: u32) -> io::Result<Sent> {
     let Ok(pieces) = packet.segment_to_mtu(mtu) else {
-        return send(packet);
+        return sender.send_packet(packet);
     };
     let mut worst = Sent::Accepted;
     for piece in pieces {
-        let sent = send(&piece)?;
+        let sent = sender.send_packet(&piece)?;
         if sent == Sent::TooLong {
             return Ok(sent);
         }

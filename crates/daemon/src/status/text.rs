@@ -52,6 +52,9 @@ impl Status {
             line("tables", &tables.to_text());
         }
         line("counted", &self.counted());
+        if let Some(forbidden) = self.forbidden() {
+            line("firewall", &forbidden);
+        }
         if let Some(compression) = self.counters.compression() {
             line("compression", &compression);
         }
@@ -122,6 +125,16 @@ impl Status {
             Unit::Bytes.show(self.held_other_bytes as f64),
             size(caps.other_bytes),
         )
+    }
+
+    /// What a firewall of this host has dropped, if anything.
+    fn forbidden(&self) -> Option<String> {
+        let packets = self.counters.forbidden;
+        let said = || {
+            let packets = several(packets, "packet");
+            format!("{packets} of the gateway dropped by a rule of this host")
+        };
+        (packets > 0).then(said)
     }
 
     fn counted(&self) -> String {

@@ -124,6 +124,13 @@ pub(super) struct Attributes<'a> {
     rest: &'a [u8],
 }
 
+impl<'a> Attributes<'a> {
+    /// The attributes in an attribute.
+    pub(super) const fn of(value: &'a [u8]) -> Self {
+        Self { rest: value }
+    }
+}
+
 impl<'a> Iterator for Attributes<'a> {
     type Item = (u16, &'a [u8]);
 

@@ -41,7 +41,8 @@ const POST_ROUTING: Chain = Chain {
     hook: 4,
     priority: 350,
 };
-/// What this process sends towards the link has been tracked and translated before.
+/// What this process sends towards the link has been tracked and translated before, but for what it sends as it was before
+/// that ([`TRACKED`]).
 const LOCAL_OUT: Chain = Chain {
     name: "resent",
     hook: 3,
@@ -50,12 +51,18 @@ const LOCAL_OUT: Chain = Chain {
 
 /// Registers, keys and operators of expressions.
 const REGISTER: u32 = 1;
+const META_PRIORITY: u32 = 2;
 const META_MARK: u32 = 3;
 const META_IN_NAME: u32 = 6;
 const META_OUT_NAME: u32 = 7;
 const EQUAL: u32 = 0;
 const NOT_EQUAL: u32 = 1;
 const BYPASS: u16 = 1;
+
+/// `SO_PRIORITY` of sockets whose packets are tracked although they bear the process's mark.
+///
+/// No queueing discipline has such a handle, so that the packets go where those without priority go.
+pub const TRACKED: u32 = 0x4f55_0000;
 
 /// The longest name of an interface, the NUL included.
 const NAME_SIZE: usize = 16;
@@ -213,8 +220,9 @@ impl Rules {
         if method.untrack {
             batch.add_chain(set.table, &LOCAL_OUT);
             batch.add_rule(set.table, &LOCAL_OUT, |rule| {
-                let rule = on_interface(rule, META_OUT_NAME, set);
-                expression(own(rule, set), "notrack", |data| data)
+                let rule = own(on_interface(rule, META_OUT_NAME, set), set);
+                let rule = compare(rule, META_PRIORITY, NOT_EQUAL, &TRACKED.to_ne_bytes());
+                expression(rule, "notrack", |data| data)
             });
         }
         owner.ask(&batch.bytes(), batch.requests, "add rules to nftables")?;

@@ -18,6 +18,7 @@ mod compression;
 mod containers;
 mod crashing;
 mod fallback;
+mod firewalls;
 mod gateway;
 mod gateway_ebpf;
 mod hip;
