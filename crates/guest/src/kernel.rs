@@ -25,6 +25,9 @@ pub enum Architecture {
 }
 
 impl Architecture {
+    /// All architectures that guests can have.
+    pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
+
     /// The architecture that this program was compiled for, if guests can have it.
     pub const HOST: Option<Self> = if cfg!(target_arch = "x86_64") {
         Some(Self::Amd64)

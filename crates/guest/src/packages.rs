@@ -15,7 +15,7 @@ pub struct Package {
     pub name: String,
 }
 
-/// The packaged kernels for guests on this machine's architecture: the newest package of each version, the oldest version first.
+/// The packaged kernels for guests of an architecture: the newest package of each version, the oldest version first.
 ///
 /// # Errors
 /// Without `apt-cache`, or when it knows none.
@@ -50,8 +50,13 @@ pub fn list(architecture: Architecture) -> Result<Vec<Package>, GuestError> {
     }
     newest.sort_by(|(one, _), (other, _)| one.cmp(other));
     if newest.is_empty() {
+        let name = architecture.name();
+        let remedy = match Architecture::HOST == Some(architecture) {
+            true => "`apt-get update` may help".to_owned(),
+            false => format!("`dpkg --add-architecture {name} && apt-get update` may help"),
+        };
         return Err(GuestError::Package(format!(
-            "apt knows no packaged kernel (linux-image-*{ending}); `apt-get update` may help"
+            "apt knows no packaged kernel (linux-image-*{ending}); {remedy}"
         )));
     }
     Ok(newest.into_iter().map(|(_, package)| package).collect())

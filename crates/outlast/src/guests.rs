@@ -17,23 +17,37 @@ use std::path::{Path, PathBuf};
 /// The shell that workloads of a scenario may name.
 const SHELL: &str = "/bin/sh";
 
-/// This program, as a guest's init process and as what runs in it.
-pub(crate) fn this_program() -> Result<PathBuf, Failure> {
-    let program = std::env::current_exe().and_then(std::fs::canonicalize);
-    Ok(program.context("cannot find this program's file")?)
-}
+/// Environment variable that names this command's file for another architecture.
+const FOREIGN_PROGRAM: &str = "OUTLAST_GUEST_PROGRAM";
 
-/// The kernel in `directory`, if this machine's programs run on it.
+/// The kernel in `directory`, if there is a program for guests on it.
 pub(crate) fn kernel(directory: &Path) -> Result<Kernel, Failure> {
     let kernel = Kernel::open(directory)?;
-    if Architecture::HOST != Some(kernel.architecture()) {
-        return Err(Failure::Usage(format!(
-            "{} is a kernel for {}, and this program is not: name one that `outlast kernels list` shows",
-            directory.display(),
-            kernel.architecture().name()
-        )));
-    }
+    program(&kernel)?;
     Ok(kernel)
+}
+
+/// This command for `kernel`'s architecture, as a guest's init process and as what runs in it.
+fn program(kernel: &Kernel) -> Result<PathBuf, Failure> {
+    let architecture = kernel.architecture();
+    if Architecture::HOST == Some(architecture) {
+        let program = std::env::current_exe().and_then(std::fs::canonicalize);
+        return Ok(program.context("cannot find this program's file")?);
+    }
+    let named = std::env::var_os(FOREIGN_PROGRAM).filter(|named| !named.is_empty());
+    let Some(named) = named else {
+        return Err(Failure::Usage(format!(
+            "Linux {} is a kernel for {name}, and this program is not: set {FOREIGN_PROGRAM} to the file of an \
+             `outlast` for {name}, of this version",
+            kernel.release(),
+            name = architecture.name()
+        )));
+    };
+    let program = std::fs::canonicalize(&named);
+    program.map_err(|error| {
+        let named = named.display();
+        Failure::Usage(format!("{FOREIGN_PROGRAM} is {named}: {error}"))
+    })
 }
 
 /// The state of a guest with this program, and with the shell and `programs`, on `kernel`.
@@ -42,7 +56,7 @@ pub(crate) fn state(
     programs: &Programs,
     cancel: &Cancel,
 ) -> Result<State, Failure> {
-    let image = programs.add_to(Image::new(&this_program()?));
+    let image = programs.add_to(Image::new(&program(kernel)?));
     let is_cancelled = || cancel.is_cancelled();
     let limits = Limits {
         is_cancelled: Some(&is_cancelled),

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::guests::{self, Programs};
 use crate::{labs, terminal};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use outlast_guest::{Architecture, Job, packages};
 use std::path::{Path, PathBuf};
 
@@ -15,13 +16,18 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// List the kernels in the distribution's packages: version and package.
-    List,
+    List {
+        #[command(flatten)]
+        of: Choice,
+    },
     /// Download a packaged kernel and unpack it; nothing is installed.
     Get {
         /// A version that `list` shows, such as 6.12.
         version: String,
         /// An empty directory, or one that is not there yet.
         directory: PathBuf,
+        #[command(flatten)]
+        of: Choice,
     },
     /// Run a command of this program on an unpacked kernel, as its root: `outlast kernels run DIR doctor`.
     Run {
@@ -33,23 +39,50 @@ enum Action {
     },
 }
 
+/// The architecture that packages are for.
+#[derive(Debug, clap::Args)]
+struct Choice {
+    /// The kernels' architecture; this machine's unless it is named. Another one's need an `outlast` for it in
+    /// OUTLAST_GUEST_PROGRAM.
+    #[arg(long, value_name = "NAME", value_parser = architectures())]
+    architecture: Option<Architecture>,
+}
+
+impl Choice {
+    fn architecture(&self) -> Result<Architecture, Failure> {
+        let architecture = self.architecture.or(Architecture::HOST);
+        architecture.ok_or_else(|| {
+            Failure::Usage(
+                "guests are for amd64 and arm64 only: name one with --architecture".to_owned(),
+            )
+        })
+    }
+}
+
+fn architectures() -> impl TypedValueParser<Value = Architecture> {
+    PossibleValuesParser::new(Architecture::ALL.map(Architecture::name)).try_map(|name| {
+        let mut all = Architecture::ALL.into_iter();
+        all.find(|architecture| architecture.name() == name)
+            .ok_or_else(|| format!("there are no guests for {name}"))
+    })
+}
+
 /// Guest time that a command may take.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let Some(architecture) = Architecture::HOST else {
-        return Err(Failure::Usage(
-            "guests are for amd64 and arm64 only".to_owned(),
-        ));
-    };
     match &arguments.action {
-        Action::List => {
-            for package in packages::list(architecture)? {
+        Action::List { of } => {
+            for package in packages::list(of.architecture()?)? {
                 terminal::print(&format!("{:<6} {}\n", package.version, package.name))?;
             }
         }
-        Action::Get { version, directory } => {
-            let kernel = packages::get(version, directory, architecture)?;
+        Action::Get {
+            version,
+            directory,
+            of,
+        } => {
+            let kernel = packages::get(version, directory, of.architecture()?)?;
             terminal::say(&format!(
                 "Linux {} is in {}",
                 kernel.release(),

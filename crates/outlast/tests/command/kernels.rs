@@ -98,7 +98,17 @@ fn what_is_no_kernel_is_named() {
         true => pretended(&place, "foreign", &["6.1.0"], 0x202, b"HdrS"),
         false => pretended(&place, "foreign", &["6.1.0"], 0x38, b"ARMd"),
     };
-    refused(&place, &foreign, &["foreign is a kernel for"]);
+    let words = ["6.1.0 is a kernel for", "set OUTLAST_GUEST_PROGRAM"];
+    refused(&place, &foreign, &words);
+    let missing = |command: &mut Command| {
+        command.env("OUTLAST_GUEST_PROGRAM", "no-such-file");
+    };
+    for said in both(&place, &foreign, missing) {
+        said.refuses(
+            2,
+            &["OUTLAST_GUEST_PROGRAM is no-such-file", "No such file"],
+        );
+    }
     let nothing = pretended(&place, "nothing", &["6.1.0"], 0, b"a text");
     refused(&place, &nothing, &["for neither amd64 nor arm64"]);
     fs::remove_dir_all(nothing.join("lib")).expect("ours");
