@@ -527,6 +527,7 @@ fn host_config(settings: &Settings) -> HostConfig {
         // The stack knows which peers it can wake, and how.
         wakes_peer: true,
         forces_slow_start: settings.slow_start_on_new_path,
+        probes_silent_peers: settings.probes_silent_peers,
         damping: settings.damping.config(),
         limits: host_limits(settings),
         ..HostConfig::new(settings.mechanism.mechanism())

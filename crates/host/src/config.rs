@@ -25,6 +25,8 @@ pub struct HostConfig {
     pub wakes_peer: bool,
     /// Start a connection slowly on a new path even if it was away for less than its timeout.
     pub forces_slow_start: bool,
+    /// Try silent peers at pauses that grow slowly: one connection of each retransmits.
+    pub probes_silent_peers: bool,
     /// How indicators that flap are damped; `None`: each is believed at once.
     pub damping: Option<DampingConfig>,
     /// Hard limits.
@@ -67,13 +69,14 @@ impl Default for Limits {
 }
 
 impl HostConfig {
-    /// `mechanism` with the default limits; wakes peers and forces slow start, and damps nothing.
+    /// `mechanism` with the default limits; wakes peers, forces slow start, probes silent peers, and damps nothing.
     #[must_use]
     pub fn new(mechanism: Mechanism) -> Self {
         Self {
             mechanism,
             wakes_peer: true,
             forces_slow_start: true,
+            probes_silent_peers: true,
             damping: None,
             limits: Limits::default(),
         }

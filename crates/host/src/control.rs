@@ -222,6 +222,17 @@ pub trait EndpointControl {
     /// Any of [`ControlError`]'s.
     fn retransmit_now(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError>;
 
+    /// Sends the oldest segment again, to find out whether packets pass. As [`retransmit_now`](Self::retransmit_now), but a
+    /// back-off that is in force is taken back no further than that needs: the stack's own timer is to stay longer than
+    /// the pause between two probes.
+    ///
+    /// # Errors
+    ///
+    /// Any of [`ControlError`]'s.
+    fn probe(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        self.retransmit_now(now, id)
+    }
+
     /// The peer of a connection that is retransmitted next has asked for it: its link was away, and what was in flight
     /// then is lost, whatever its acknowledgement has made of that. Nothing is done for it here.
     fn note_request(&mut self, _id: ConnectionId) {}
@@ -330,6 +341,10 @@ impl<C: EndpointControl> EndpointControl for [C] {
 
     fn retransmit_now(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
         first(self, id, |control| control.retransmit_now(now, id))
+    }
+
+    fn probe(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        first(self, id, |control| control.probe(now, id))
     }
 
     fn fast_retransmit(&mut self, now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {

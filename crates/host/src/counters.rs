@@ -21,6 +21,8 @@ pub struct Counters {
     pub peers_woken: u64,
     /// Peers that have fallen silent.
     pub peers_silent: u64,
+    /// Times that a connection has tried whether a silent peer is back.
+    pub probes: u64,
     /// Requests of peers for an immediate retransmission that were granted.
     pub requests: u64,
     /// Further requests of the same connection within [`Limits::interval`](crate::Limits::interval), and those that found no room.

@@ -15,6 +15,7 @@
 //! | a link is restored again within [`Limits::interval`] | the next pass waits until the interval is over |
 //! | the stack cannot list its connections | the pass is repeated after the interval, [`Limits::attempts`] times in all; a look is repeated a round trip later |
 //! | a connection has had two timeouts in a row | its peer is silent if no connection has heard it for half a second; packets of silent peers are noticed |
+//! | a peer stays silent | one of its connections retransmits, at pauses that grow slowly (`probing`) |
 //! | a silent peer is heard again | as an indicator for the link that is this peer |
 //! | a link is lost, with [`Mechanism::MTcp`] | each connection over it is frozen, where the stack allows it |
 //! | it is restored | each connection sends an acknowledgement that is marked as a reconnection, and thaws or is restarted |
@@ -107,6 +108,8 @@ impl Host {
     /// An agent that has heard nothing.
     #[must_use]
     pub fn new(now: Instant, config: HostConfig) -> Self {
+        let mut silence = Silence::new(config.limits.links);
+        silence.set_probing(config.probes_silent_peers);
         Self {
             links: Links::new(config.limits.links),
             damping: config.damping.map(Damping::new),
@@ -117,7 +120,7 @@ impl Host {
             restarts: Restarts::new(now),
             requests: Requests::new(now),
             freezing: Freezing::default(),
-            silence: Silence::new(config.limits.links),
+            silence,
             events: Events::default(),
             counters: Counters::default(),
             found: Vec::new(),
@@ -369,8 +372,33 @@ impl Host {
         let found = self.list(stack).unwrap_or_default();
         self.restarts.pause(now, found.len());
         let is_restarted = |id| self.restarts.has(id);
-        self.counters.peers_silent += self.silence.judge(now, &found, is_restarted);
+        let judged = self.silence.judge(now, &found, is_restarted);
+        self.counters.peers_silent += judged.begun;
+        if !judged.back.is_empty() {
+            self.handle_arrivals(now, judged.back, stack);
+        }
+        self.probe(now, &found, stack);
         self.found = found;
+    }
+
+    /// Has connections try whether their silent peers are back, where a probe is due.
+    fn probe(
+        &mut self,
+        now: Instant,
+        found: &[Connection],
+        stack: &mut (impl EndpointControl + ?Sized),
+    ) {
+        let (links, restarts) = (&self.links, &self.restarts);
+        // Where a link is known to be away its return is the indicator.
+        let may_probe =
+            |one: &Connection| !one.is_frozen && !is_away(links, one) && !restarts.has(one.id);
+        for id in self.silence.choose_probes(now, found, may_probe) {
+            if !self.budget.take(now) {
+                return;
+            }
+            let result = stack.probe(now, id);
+            self.counters.probes += u64::from(self.note(result));
+        }
     }
 
     /// The peer of a connection asks for an immediate retransmission (Schütz and others 2005, section 3.3.2): its link
@@ -487,6 +515,12 @@ impl Host {
         self.config.mechanism = mechanism;
     }
 
+    /// Silent peers are probed from now on, or not any more.
+    pub fn set_probing(&mut self, probes_silent_peers: bool) {
+        self.config.probes_silent_peers = probes_silent_peers;
+        self.silence.set_probing(probes_silent_peers);
+    }
+
     /// Whether connections start slowly on a new path from now on, if they were away for less than their timeouts.
     pub fn set_forces_slow_start(&mut self, forces_slow_start: bool) {
         self.config.forces_slow_start = forces_slow_start;
@@ -562,16 +596,7 @@ impl Host {
 
     /// Whether another link that the connection's packets cross is still away.
     fn is_still_away(&self, connection: &Connection) -> bool {
-        let Some(via) = connection.via else {
-            return false;
-        };
-        let peers = [None, Some(connection.id.remote.ip()), via.next_hop];
-        peers.into_iter().any(|peer| {
-            self.links.is_away(LinkId {
-                interface: via.interface,
-                peer,
-            })
-        })
+        is_away(&self.links, connection)
     }
 
     /// Has those go on that are frozen for no link any more: their packets take another way, or the return of their
@@ -881,4 +906,18 @@ impl Host {
     fn tell(&mut self, event: Event) {
         self.events.tell(event, self.config.limits.links);
     }
+}
+
+/// True if a link that the connection's packets cross is away.
+fn is_away(links: &Links, connection: &Connection) -> bool {
+    let Some(via) = connection.via else {
+        return false;
+    };
+    let peers = [None, Some(connection.id.remote.ip()), via.next_hop];
+    peers.into_iter().any(|peer| {
+        links.is_away(LinkId {
+            interface: via.interface,
+            peer,
+        })
+    })
 }

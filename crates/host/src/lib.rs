@@ -14,6 +14,7 @@
 //! | `restarts`, `entry` | the connections to be restarted, and when each of those that were is looked at |
 //! | `requests` | peers that ask for an immediate retransmission |
 //! | `silence` | which peers have fallen silent |
+//! | `probing` | when a silent peer is tried, and by which connection |
 //! | `freezing` | which connections M-TCP has frozen |
 //! | [`budget`] | how many actions a second |
 //! | [`config`], [`counters`], [`event`] | what the agent is told, and what it tells |
@@ -37,6 +38,7 @@ mod freezing;
 pub mod host;
 pub mod indicator;
 mod passes;
+mod probing;
 mod requests;
 mod restarts;
 mod silence;

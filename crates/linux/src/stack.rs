@@ -6,6 +6,9 @@
 //! unacknowledged byte does, once a retransmission timeout has backed off (RFC 6069): it comes from
 //! this host over the loopback interface. Each one takes one doubling back.
 //!
+//! A probe takes back only as many doublings as make the kernel retransmit. Its next timeout is then longer than the time since the
+//! segment was sent before, so that nothing else is sent until the next probe.
+//!
 //! That leaves three kinds of connections to their timers. One that has retransmitted less than a
 //! timeout ago: even without back-off its timer holds it. One that stops again: after an outage that
 //! took an acknowledgement with it, the next one bears a timestamp from before. The sender takes its timeout
@@ -192,6 +195,8 @@ pub struct TcpStack {
     known: BTreeMap<ConnectionId, Known>,
     /// To be kicked by the next [`TcpStack::flush`].
     kicks: Vec<ConnectionId>,
+    /// To send their oldest segments again by the next [`TcpStack::flush`], with as long a back-off as that leaves.
+    probes: Vec<ConnectionId>,
     /// Whose peers are to be woken by the next [`TcpStack::flush`].
     peers: Vec<(ConnectionId, PeerNews)>,
     /// Connections whose peers were told what has arrived.
@@ -305,6 +310,12 @@ impl Known {
         is_answered || self.since_sent >= self.round_trip() + DELAYED_ACK
     }
 
+    /// Doublings that have to be taken back until the kernel retransmits.
+    fn doublings_to_probe(&self) -> u8 {
+        // At its longest a timeout hides how long it is without doublings.
+        doublings_to_probe(self.rto.max(self.srtt), self.backoff, self.since_sent)
+    }
+
     /// How long recovery by SACK takes.
     fn recovery(&self) -> Duration {
         recovery(self.round_trip(), self.srtt, self.rto)
@@ -321,6 +332,13 @@ impl Known {
         let is_counted = !self.has_sack && self.has_threshold;
         is_counted && self.retransmits == 0 && self.packets_out > DUPLICATES.into()
     }
+}
+
+/// Doublings among `backoff` of a timeout to take back, so that it is over after `since_sent`.
+fn doublings_to_probe(rto: Duration, backoff: u8, since_sent: Duration) -> u8 {
+    let is_over = |left: u8| rto * (1 << left.min(MOST_DOUBLINGS)) <= since_sent;
+    let left = (0..backoff).rev().find(|&left| is_over(left));
+    backoff - left.unwrap_or(0)
 }
 
 /// How long recovery by SACK takes, for a round trip with empty queues, the smoothed one, and the timeout without doublings.
@@ -363,6 +381,7 @@ impl TcpStack {
             sender: RawSender::open(mark, None).map_err(StackError::Send)?,
             known: BTreeMap::new(),
             kicks: Vec::new(),
+            probes: Vec::new(),
             peers: Vec::new(),
             told: BTreeMap::new(),
             waking: Waking::default(),
@@ -443,7 +462,12 @@ impl TcpStack {
         self.prepare_requests()?;
         for id in std::mem::take(&mut self.kicks) {
             if let Some(known) = self.known.get(&id).copied() {
-                self.kick(id, known)?;
+                self.take_back(id, known, known.backoff)?;
+            }
+        }
+        for id in std::mem::take(&mut self.probes) {
+            if let Some(known) = self.known.get(&id).copied() {
+                self.take_back(id, known, known.doublings_to_probe())?;
             }
         }
         for id in std::mem::take(&mut self.fast) {
@@ -505,12 +529,17 @@ impl TcpStack {
         HashMap::try_from(map)
     }
 
-    /// Takes the whole back-off of a connection back.
-    fn kick(&mut self, id: ConnectionId, known: Known) -> Result<(), StackError> {
+    /// Takes so many doublings of a connection's timeout back.
+    fn take_back(
+        &mut self,
+        id: ConnectionId,
+        known: Known,
+        doublings: u8,
+    ) -> Result<(), StackError> {
         let Some(error) = icmp_error(id, known, IcmpNotice::NetworkUnreachable) else {
             return Ok(());
         };
-        for _ in 0..known.backoff.min(MOST_DOUBLINGS) {
+        for _ in 0..doublings.min(MOST_DOUBLINGS) {
             self.tell(id.local.ip(), &error)?;
         }
         Ok(())
@@ -765,6 +794,15 @@ impl EndpointControl for TcpStack {
         Ok(Outcome::Needless(Needless::NotBackedOff))
     }
 
+    fn probe(&mut self, _now: Instant, id: ConnectionId) -> Result<Outcome, ControlError> {
+        let known = self.known.get(&id).ok_or(ControlError::Unknown(id))?;
+        if known.retransmits == 0 || known.backoff == 0 {
+            return Ok(Outcome::Needless(Needless::NotBackedOff));
+        }
+        self.probes.push(id);
+        Ok(Outcome::Done)
+    }
+
     fn note_request(&mut self, id: ConnectionId) {
         self.asked.insert(id);
     }
@@ -899,6 +937,18 @@ fn stage(state: u8) -> Option<Stage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_probe_leaves_as_long_a_timeout_as_it_can() {
+        let millis = Duration::from_millis;
+        let to_probe = |backoff, since_sent| doublings_to_probe(millis(250), backoff, since_sent);
+        // The timeouts are 0.25, 0.5, 1 and 2 s; one that is left doubles when the kernel retransmits.
+        assert_eq!(to_probe(3, millis(600)), 2);
+        assert_eq!(to_probe(3, millis(1_000)), 1);
+        assert_eq!(to_probe(1, millis(510)), 1);
+        assert_eq!(to_probe(9, millis(510)), 8);
+        assert_eq!(to_probe(3, millis(100)), 3, "all of it is too long");
+    }
 
     #[test]
     fn recovery_takes_longer_where_a_full_queue_makes_the_round_trip_longer() {

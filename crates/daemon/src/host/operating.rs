@@ -178,6 +178,7 @@ impl Daemon {
             self.host.set_damping(now, damping, &mut self.stack);
         }
         self.host.set_forces_slow_start(next.slow_start_on_new_path);
+        self.host.set_probing(next.probes_silent_peers);
         self.host.set_mechanism(next.mechanism.mechanism());
         if self.settings.interfaces != next.interfaces {
             self.interfaces.choose(next.interfaces.clone());

@@ -69,6 +69,8 @@ pub(super) struct Settings {
     pub(super) immediate_retransmission: Option<bool>,
     /// Whether connections that were away for less than their timeouts start slowly where the path is new.
     pub(super) slow_start_on_new_path: bool,
+    /// Whether silent peers are tried at pauses that grow slowly.
+    pub(super) probes_silent_peers: bool,
     /// How indicators that flap are damped.
     pub(super) damping: Damping,
     /// The User Timeout Option; `None`: it is not sent.
@@ -90,6 +92,7 @@ impl Default for Settings {
             wakes_peers: false,
             immediate_retransmission: None,
             slow_start_on_new_path: true,
+            probes_silent_peers: true,
             damping: Damping::default(),
             user_timeout: None,
             control: None,
@@ -140,6 +143,10 @@ impl Settings {
             (
                 "slow_start_on_new_path",
                 self.slow_start_on_new_path != next.slow_start_on_new_path,
+            ),
+            (
+                "probes_silent_peers",
+                self.probes_silent_peers != next.probes_silent_peers,
             ),
             ("damping", self.damping != next.damping),
             ("metrics", self.metrics != next.metrics),

@@ -156,6 +156,8 @@ pub(super) struct Counts {
     pub(super) peers_woken: u64,
     /// Peers that had fallen silent while connections waited for them.
     pub(super) peers_silent: u64,
+    /// Times that a connection tried whether a silent peer is back.
+    pub(super) probes: u64,
     /// Acknowledgements that told peers of a return.
     pub(super) marked_acks: u64,
     /// Connections left to their timers because too many waited.
@@ -375,6 +377,7 @@ impl Counts {
             retries,
             peers_woken,
             peers_silent,
+            probes,
             // The stack knows which of them the kernel took.
             marked_acks: _,
             // The kernel is not frozen from outside.
@@ -408,6 +411,7 @@ impl Counts {
             retries,
             peers_woken,
             peers_silent,
+            probes,
             marked_acks,
             connections_left_out,
             links_refused,
@@ -452,10 +456,11 @@ impl Counts {
 
     /// Each count, with its name among the metrics and what it means.
     pub(super) fn each(&self) -> impl Iterator<Item = Count> {
-        self.of_agent().into_iter().chain(self.of_stack())
+        let of_agent = self.of_agent().into_iter();
+        of_agent.chain(self.of_peers()).chain(self.of_stack())
     }
 
-    fn of_agent(&self) -> [Count; 14] {
+    fn of_agent(&self) -> [Count; 12] {
         [
             ("host_returns", "Returns of links", self.returns),
             (
@@ -489,16 +494,6 @@ impl Counts {
                 self.retries,
             ),
             (
-                "host_peers_woken",
-                "Peers that were told to send again what they have in flight",
-                self.peers_woken,
-            ),
-            (
-                "host_peers_silent",
-                "Times that a peer had fallen silent while a connection waited for it",
-                self.peers_silent,
-            ),
-            (
                 "host_marked_acks",
                 "Acknowledgements marked as a reconnection, with m-tcp",
                 self.marked_acks,
@@ -522,6 +517,26 @@ impl Counts {
                 "host_errors",
                 "Actions that the kernel refused",
                 self.errors,
+            ),
+        ]
+    }
+
+    fn of_peers(&self) -> [Count; 3] {
+        [
+            (
+                "host_peers_woken",
+                "Peers that were told to send again what they have in flight",
+                self.peers_woken,
+            ),
+            (
+                "host_peers_silent",
+                "Times that a peer had fallen silent while a connection waited for it",
+                self.peers_silent,
+            ),
+            (
+                "host_probes",
+                "Times that a connection tried whether a silent peer is back",
+                self.probes,
             ),
         ]
     }

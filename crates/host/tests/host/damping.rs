@@ -23,6 +23,8 @@ fn agent(is_damped: bool) -> Host {
     };
     let config = HostConfig {
         wakes_peer: false,
+        // Nothing is sent again but upon a return.
+        probes_silent_peers: false,
         damping: is_damped.then_some(damping),
         ..HostConfig::new(Mechanism::RetransmissionTrigger)
     };

@@ -2,6 +2,7 @@
 
 mod damping;
 mod freezing;
+mod probing;
 mod silence;
 mod stack;
 mod trigger;

@@ -13,11 +13,13 @@ const LINK: LinkId = LinkId {
     peer: Some(PEER),
 };
 
+/// One that waits for silent peers and does not probe them.
 fn agent() -> Host {
-    Host::new(
-        Instant::ZERO,
-        HostConfig::new(Mechanism::RetransmissionTrigger),
-    )
+    let config = HostConfig {
+        probes_silent_peers: false,
+        ..HostConfig::new(Mechanism::RetransmissionTrigger)
+    };
+    Host::new(Instant::ZERO, config)
 }
 
 fn at(millis: u64) -> Instant {
@@ -180,6 +182,28 @@ fn a_peer_whose_connections_go_on_is_neither_attended_nor_silent() {
     }
     assert_eq!(watches(&mut host), [Watch::End(PEER)]);
     assert_eq!(host.counters().peers_silent, 1);
+}
+
+/// The pass that looks for silent peers comes before the news of a packet, which has acknowledged all that was outstanding.
+#[test]
+fn a_packet_that_a_pass_finds_is_a_return_that_is_not_told_twice() {
+    let (mut host, mut stack) = (agent(), stack(2));
+    host.handle_timeouts_of(at(2_000), PEER, &mut stack);
+    assert_eq!(watches(&mut host), [Watch::Begin(PEER)]);
+    // Nothing new: another pass tells the time of the last packet a little differently.
+    stack.connections[0].heard_at = at(1_010);
+    host.handle_timeout(at(12_000), &mut stack);
+    assert_eq!(host.counters().restored, 0);
+    let answered = &mut stack.connections[0];
+    answered.heard_at = at(21_990);
+    answered.snd_una = answered.snd_nxt;
+    answered.timeouts = 0;
+    host.handle_timeout(at(22_000), &mut stack);
+    assert_eq!(host.counters().restored, 1);
+    assert_eq!(stack.count(Action::Retransmit), 1, "the other one goes on");
+    assert!(watches(&mut host).contains(&Watch::End(PEER)));
+    host.handle_arrivals(at(22_001), [LINK], &mut stack);
+    assert_eq!(host.counters().restored, 1);
 }
 
 #[test]

@@ -124,6 +124,12 @@ impl Record {
         self.receive_mss + options + TCP_HEADER + ip
     }
 
+    /// Retransmission timeouts since the last progress.
+    fn timeouts(&self) -> u32 {
+        let unheard = self.since_heard.saturating_sub(self.since_sent);
+        timeouts(self.retransmits, self.backoff, unheard)
+    }
+
     /// The connection, as a pass at `now` found it.
     pub(super) fn connection(&self, now: Instant) -> Connection {
         let ago = |time: Duration| Instant::ZERO + now.since(Instant::ZERO).saturating_sub(time);
@@ -147,7 +153,7 @@ impl Record {
             snd_una: SeqNumber(self.snd_una),
             snd_nxt: SeqNumber(self.snd_nxt),
             rcv_nxt: SeqNumber(self.rcv_nxt),
-            timeouts: self.retransmits.into(),
+            timeouts: self.timeouts(),
             min_rtt: Duration::from_micros(min_rtt_us.into()),
             heard_at: ago(self.since_heard),
             sent_at: ago(self.since_sent),
@@ -155,6 +161,17 @@ impl Record {
             user_timeout: (!user_timeout.is_zero()).then_some(user_timeout),
             is_frozen: false,
         }
+    }
+}
+
+/// Timeouts of a connection that has sent something so long after it last heard anything. The kernel counts them in
+/// eight bits: after the 256th in a row it has had none, but its timeout is still doubled.
+fn timeouts(retransmits: u8, backoff: u8, unheard: Duration) -> u32 {
+    /// Where nothing was heard for so long, there were timeouts.
+    const LONG: Duration = Duration::from_secs(10);
+    match retransmits {
+        0 if backoff > 0 && unheard >= LONG => u32::from(u8::MAX) + 1,
+        count => count.into(),
     }
 }
 
@@ -182,4 +199,18 @@ fn acknowledgements(bytes: &[u8], has_timestamps: bool) -> Option<Acknowledgemen
         sack,
         sack_count: usize::from(*bytes.get(124)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_has_begun_anew_is_no_progress() {
+        let (minute, moment) = (Duration::from_secs(60), Duration::from_millis(1));
+        assert_eq!(timeouts(3, 3, minute), 3);
+        assert_eq!(timeouts(0, 2, minute), 256);
+        assert_eq!(timeouts(0, 0, minute), 0, "its first timeout is to come");
+        assert_eq!(timeouts(0, 2, moment), 0, "it was acknowledged");
+    }
 }

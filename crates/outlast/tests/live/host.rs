@@ -12,6 +12,7 @@ mod lacking;
 mod neighbours;
 mod new_path;
 mod operating;
+mod probing;
 mod reconnection;
 mod requests;
 mod short_queue;

@@ -100,7 +100,9 @@ fn resumes(congestion: &str, sack: bool) -> Option<([Duration; 3], serde_json::V
     let networks = [new()?, new()?, new()?];
     let places = [(); 3].map(|()| Place::new());
     let asking = Agent::start(&places[0], &networks[0].mobile, &[]);
-    let asked = Agent::start(&places[1], &networks[0].remote, &[]);
+    // It does nothing but what it is asked for.
+    places[1].file("host.toml", "[host]\nprobes_silent_peers = false\n");
+    let asked = Agent::start(&places[1], &networks[0].remote, &["--config", "host.toml"]);
     let alone = Agent::start(&places[2], &networks[1].mobile, &[]);
     let resumed = thread::scope(|scope| {
         let all = networks.each_ref();
@@ -183,9 +185,10 @@ fn what_was_sent_over_a_connection_that_had_been_idle_comes_at_once() {
             return;
         };
         let places = [Place::new(), Place::new()];
+        places[1].file("host.toml", "[host]\nprobes_silent_peers = false\n");
         let agents = [
             Agent::start(&places[0], &helped.mobile, &[]),
-            Agent::start(&places[1], &helped.remote, &[]),
+            Agent::start(&places[1], &helped.remote, &["--config", "host.toml"]),
         ];
         let [with, without] = thread::scope(|scope| {
             let both = [&helped, &alone].map(|network| scope.spawn(|| hears_after_idling(network)));
