@@ -30,24 +30,24 @@ fn session(status: &Value) -> &str {
 ///
 /// What is frozen is something that was sent after the mobile host had left, so that it cannot have
 /// it: of what is on its way just then it may have got a segment, while its acknowledgement was lost.
-fn frozen(place: &Place, roaming: &Roaming, agents: &Agents) -> Stream {
+fn frozen(roaming: &Roaming, agents: &Agents) -> Stream {
     let old = agents.older();
     let speak = agents.neighbours != Neighbours::None;
     if speak {
-        old.status_when(place, "a session", |status| session(status) == "up");
+        old.status_when("a session", |status| session(status) == "up");
     }
     let stream = Stream::start(roaming);
     until("a part of it", || stream.received() > 500_000);
     stream.pause();
-    old.flows_when(place, "rest", |status| !is_ahead(status));
+    old.flows_when("rest", |status| !is_ahead(status));
     roaming.leave();
     let is_down = |status: &Value| status["link"]["state"] == "down";
-    old.status_when(place, "the mobile host's absence", is_down);
+    old.status_when("the mobile host's absence", is_down);
     stream.go_on_in_vain();
     if speak {
         let knows = |status: &Value| status["agents"]["neighbours"][0]["frozen"] == 1;
         let new = agents.newer();
-        new.status_when(place, "the neighbour's notice", knows);
+        new.status_when("the neighbour's notice", knows);
     }
     stream
 }
@@ -61,15 +61,13 @@ fn a_transfer_follows_its_mobile_host_from_gateway_to_gateway() {
     let Some(agents) = Agents::start(&place, &roaming, Neighbours::PATIENT) else {
         return;
     };
-    let stream = frozen(&place, &roaming, &agents);
-    assert_eq!(number(&agents.older().status(&place), "frozen"), 1);
+    let stream = frozen(&roaming, &agents);
+    assert_eq!(number(&agents.older().status(), "frozen"), 1);
     roaming.arrive();
     stream.finish();
     let thaws = |status: &Value| number(status, "frozen") == 0;
-    let old = agents
-        .older()
-        .status_when(&place, "the end of the freeze", thaws);
-    let new = agents.newer().status(&place);
+    let old = agents.older().status_when("the end of the freeze", thaws);
+    let new = agents.newer().status();
     assert_eq!(number(&old, "lent"), 1, "{old:#}");
     assert_eq!(number(&old, "settled"), 1, "{old:#}");
     assert_eq!(number(&new, "taken_over"), 1, "{new:#}");
@@ -86,13 +84,11 @@ fn a_killed_old_gateway_that_is_started_again_has_kept_its_segment() {
     let Some(mut agents) = Agents::start(&place, &roaming, Neighbours::PATIENT) else {
         return;
     };
-    let stream = frozen(&place, &roaming, &agents);
+    let stream = frozen(&roaming, &agents);
     agents.kill_old();
     agents.start_old(&place, &roaming);
     let keeps = |status: &Value| number(status, "frozen") == 1;
-    agents
-        .older()
-        .status_when(&place, "the frozen connection", keeps);
+    agents.older().status_when("the frozen connection", keeps);
     roaming.arrive();
     stream.finish();
     agents.stop();
@@ -108,11 +104,11 @@ fn a_killed_old_gateway_that_stays_away_has_its_frozen_connections_reset_at_both
     else {
         return;
     };
-    let stream = frozen(&place, &roaming, &agents);
+    let stream = frozen(&roaming, &agents);
     agents.kill_old();
     roaming.arrive();
     until("the resets", || stream.is_reset_at_both_ends());
-    let new = agents.newer().status(&place);
+    let new = agents.newer().status();
     assert_eq!(number(&new, "reset"), 1, "{new:#}");
 }
 
@@ -125,7 +121,7 @@ fn without_neighbours_a_killed_old_gateway_ends_the_connection() {
     let Some(mut agents) = Agents::start(&place, &roaming, Neighbours::None) else {
         return;
     };
-    let stream = frozen(&place, &roaming, &agents);
+    let stream = frozen(&roaming, &agents);
     agents.kill_old();
     roaming.arrive();
     let before = stream.received();
@@ -145,7 +141,7 @@ fn who_has_another_key_is_no_neighbour() {
         return;
     };
     let is_up = |status: &Value| session(status) == "up";
-    agents.older().status_when(&place, "a session", is_up);
+    agents.older().status_when("a session", is_up);
     agents.kill_old();
     crate::roaming::make_key(&place, "other.key");
     agents.start_old_with_key(&place, &roaming, "other.key");
@@ -153,7 +149,7 @@ fn who_has_another_key_is_no_neighbour() {
     until(refusal, || agents.have_said(refusal));
     for gateway in [agents.older(), agents.newer()] {
         let is_down = |status: &Value| session(status) == "down";
-        gateway.status_when(&place, "no session", is_down);
+        gateway.status_when("no session", is_down);
     }
     agents.stop();
 }

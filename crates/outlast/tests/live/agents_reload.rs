@@ -6,16 +6,16 @@ use crate::roaming::{Agents, NEW, Neighbours, OLD, Roaming, Stream};
 use crate::support::Place;
 use serde_json::Value;
 
-fn agents(daemon: &Daemon, place: &Place) -> Value {
-    daemon.status(place)["agents"].clone()
+fn agents(daemon: &Daemon) -> Value {
+    daemon.status()["agents"].clone()
 }
 
-fn number(daemon: &Daemon, place: &Place, name: &str) -> u64 {
-    agents(daemon, place)[name].as_u64().unwrap_or_default()
+fn number(daemon: &Daemon, name: &str) -> u64 {
+    agents(daemon)[name].as_u64().unwrap_or_default()
 }
 
-fn sessions(daemon: &Daemon, place: &Place) -> Vec<String> {
-    let agents = agents(daemon, place);
+fn sessions(daemon: &Daemon) -> Vec<String> {
+    let agents = agents(daemon);
     let neighbours = agents["neighbours"].as_array().expect("a list");
     let session = |neighbour: &Value| neighbour["session"].as_str().unwrap_or_default().to_owned();
     neighbours.iter().map(session).collect()
@@ -44,17 +44,15 @@ fn neighbours_come_and_go_by_reload_and_what_cannot_change_is_refused() {
         return;
     };
     let (old, new) = (both.older(), both.newer());
-    until("a session", || sessions(old, &place) == ["up"]);
+    until("a session", || sessions(old) == ["up"]);
 
     configure(&place, &format!("[\"{OLD}\"]"), "[]");
     let said = new.ask(&place, &["reload"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(sessions(new, &place).is_empty());
-    until("the end of the session", || {
-        sessions(old, &place) == ["down"]
-    });
+    assert!(sessions(new).is_empty());
+    until("the end of the session", || sessions(old) == ["down"]);
     // Who was removed is refused from now on, and counted.
-    until("a refusal", || number(new, &place, "strangers") > 0);
+    until("a refusal", || number(new, "strangers") > 0);
 
     for (of, by, name) in [
         (
@@ -66,21 +64,21 @@ fn neighbours_come_and_go_by_reload_and_what_cannot_change_is_refused() {
     ] {
         configure(&place, of, by);
         new.ask(&place, &["reload"]).refuses(1, &[name, "restart"]);
-        assert!(sessions(new, &place).is_empty(), "the former one holds");
+        assert!(sessions(new).is_empty(), "the former one holds");
     }
 
     configure(&place, "300 s", "200 s");
     let said = new.ask(&place, &["reload"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     until("a session again", || {
-        sessions(old, &place) == ["up"] && sessions(new, &place) == ["up"]
+        sessions(old) == ["up"] && sessions(new) == ["up"]
     });
 
     // Other mobile hosts: the session begins anew.
     configure(&place, "203.0.113.0/24", "203.0.113.7");
     assert_eq!(new.ask(&place, &["reload"]).code, Some(0));
     until("a session once more", || {
-        sessions(old, &place) == ["up"] && sessions(new, &place) == ["up"]
+        sessions(old) == ["up"] && sessions(new) == ["up"]
     });
 
     let stream = Stream::start(&roaming);
@@ -89,16 +87,14 @@ fn neighbours_come_and_go_by_reload_and_what_cannot_change_is_refused() {
     stream.pause();
     roaming.leave();
     let is_down = |status: &Value| status["link"]["state"] == "down";
-    old.status_when(&place, "the mobile host's absence", is_down);
+    old.status_when("the mobile host's absence", is_down);
     stream.go_on_in_vain();
-    until("a freeze", || number(old, &place, "frozen") == 1);
+    until("a freeze", || number(old, "frozen") == 1);
     roaming.arrive();
     stream.finish();
-    until("the end of the freeze", || {
-        number(old, &place, "frozen") == 0
-    });
-    assert_eq!(number(old, &place, "lent"), 1);
-    assert_eq!(number(new, &place, "taken_over"), 1);
+    until("the end of the freeze", || number(old, "frozen") == 0);
+    assert_eq!(number(old, "lent"), 1);
+    assert_eq!(number(new, "taken_over"), 1);
     let said = both.stop();
     for word in ["a neighbour from now on", "no neighbour any more", "agents"] {
         assert!(said.contains(word), "no {word}: {said}");
@@ -114,14 +110,14 @@ fn a_neighbour_with_another_key_is_told_of_once_and_counted_and_a_reload_mends_i
     let Some(mut both) = Agents::start(&place, &roaming, Neighbours::PATIENT) else {
         return;
     };
-    until("a session", || sessions(both.older(), &place) == ["up"]);
+    until("a session", || sessions(both.older()) == ["up"]);
     both.kill_old();
     crate::roaming::make_key(&place, "other.key");
     both.start_old_with_key(&place, &roaming, "other.key");
     // Not all strangers are of this session: the first one may have come of a second try.
-    let first = || agents(both.newer(), &place)["neighbours"][0].clone();
+    let first = || agents(both.newer())["neighbours"][0].clone();
     until("four tries", || first()["failures"].as_u64() >= Some(4));
-    assert!(number(both.newer(), &place, "strangers") >= 4);
+    assert!(number(both.newer(), "strangers") >= 4);
     let neighbour = first();
     let why = neighbour["last_failure"].as_str().unwrap_or_default();
     assert!(why.contains("its key is another one"), "{neighbour}");
@@ -130,8 +126,8 @@ fn a_neighbour_with_another_key_is_told_of_once_and_counted_and_a_reload_mends_i
     let right = std::fs::read(place.path().join("agents.key")).expect("made");
     std::fs::write(place.path().join("other.key"), right).expect("ours");
     assert_eq!(both.older().ask(&place, &["reload"]).code, Some(0));
-    until("a session", || sessions(both.older(), &place) == ["up"]);
-    let neighbour = agents(both.newer(), &place)["neighbours"][0].clone();
+    until("a session", || sessions(both.older()) == ["up"]);
+    let neighbour = agents(both.newer())["neighbours"][0].clone();
     assert_eq!(neighbour["failures"].as_u64(), Some(0), "{neighbour}");
 
     let said = both.stop();

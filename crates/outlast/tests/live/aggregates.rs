@@ -64,14 +64,13 @@ fn goes_on(over: Over, version: Version, mtu: usize, before: fn(&Path), meanwhil
     let to = MOBILE.of(version);
     let mut transfer = Transfer::start(&path.fixed, &path.mobile, to, BYTES);
     transfer.wait_for(BYTES / 6);
-    outlasts(&path, &wire, &place, daemon, transfer, mtu, meanwhile);
+    outlasts(&path, &wire, daemon, transfer, mtu, meanwhile);
 }
 
 /// The rest of the test, for a download that runs behind a daemon.
 fn outlasts(
     path: &Path,
     wire: &Wire,
-    place: &Place,
     daemon: Daemon,
     mut transfer: Transfer,
     mtu: usize,
@@ -83,14 +82,14 @@ fn outlasts(
         wire.log(Way::ToMobile).packets as u64 > crossed + 200
     });
     path.cut();
-    daemon.status_when(place, "something that is held", keeps_something);
+    daemon.status_when("something that is held", keeps_something);
     meanwhile(path);
     let by_itself = transfer.wait_for_long_timeout();
     let up = path.mend();
     transfer.assert_resumes_before(by_itself, up);
     transfer.finish();
     wire.assert_within(Way::ToMobile, mtu);
-    let status = daemon.status(place);
+    let status = daemon.status();
     assert_eq!(status["counters"]["unsent"], 0, "{status:#}");
     daemon.stop();
 }
@@ -151,7 +150,7 @@ fn what_is_sent_on_a_connection_older_than_the_daemon_stays_as_small_as_it_was()
             };
             transfer.go_on();
             transfer.wait_for(BYTES / 6);
-            outlasts(&path, &wire, &place, daemon, transfer, SMALL, NOTHING);
+            outlasts(&path, &wire, daemon, transfer, SMALL, NOTHING);
         };
         let runs = Over::BOTH.map(|over| {
             [Version::V4, Version::V6].map(|version| scope.spawn(move || each(over, version)))

@@ -65,7 +65,7 @@ fn download(outage: Outage, life: Life, over: Over, version: Version) -> Option<
     };
     if let Some(daemon) = &daemon {
         let keeps = |status: &Value| status["held_other_bytes"].as_u64() > Some(0);
-        daemon.status_when(&place, "what the sender repeats", keeps);
+        daemon.status_when("what the sender repeats", keeps);
     }
     let by_itself = transfer.wait_for_long_timeout();
     let up = outage.end(&path);

@@ -44,19 +44,13 @@ fn crosses_compressed(version: Version) {
     }
     path.cut();
     let is_down = |status: &Value| status["link"]["state"] == "down";
-    supervisor.status_when(&places[0], "the outage", is_down);
+    supervisor.status_when("the outage", is_down);
     path.mend();
     for transfer in [&mut download, &mut upload] {
         transfer.wait_for(BYTES);
     }
-    for (sender, receiver, ways) in [
-        (&supervisor, &mobile, [0, 1]),
-        (&mobile, &supervisor, [1, 0]),
-    ] {
-        let [sent, received] = [
-            sender.status(&places[ways[0]]),
-            receiver.status(&places[ways[1]]),
-        ];
+    for (sender, receiver) in [(&supervisor, &mobile), (&mobile, &supervisor)] {
+        let [sent, received] = [sender.status(), receiver.status()];
         let [from, to] =
             ["compressed_from_bytes", "compressed_to_bytes"].map(|name| counter(&sent, name));
         assert!(from > BYTES as u64 / 2, "{sent:#}");
@@ -90,7 +84,7 @@ fn a_mobile_without_a_daemon_gets_nothing_compressed_and_the_fixed_host_no_error
     let mobile = MOBILE.of(Version::V4);
     let mut download = Transfer::start(&path.fixed, &path.mobile, mobile, BYTES);
     download.wait_for(BYTES);
-    let status = supervisor.status(&place);
+    let status = supervisor.status();
     assert_eq!(counter(&status, "compressed"), 0, "{status:#}");
     assert!(counter(&status, "compression_offers") > 0, "{status:#}");
     assert!(counter(&status, "compression_refused") > 0, "{status:#}");
@@ -111,10 +105,10 @@ fn a_daemon_that_dies_at_the_mobile_ends_compression_and_no_transfer() {
     let to = MOBILE.of(Version::V4);
     let mut download = Transfer::start(&path.fixed, &path.mobile, to, BYTES);
     let is_compressed = |status: &Value| counter(status, "compressed") > 0;
-    supervisor.status_when(&places[0], "compressed segments", is_compressed);
+    supervisor.status_when("compressed segments", is_compressed);
     mobile.kill();
     let is_refused = |status: &Value| counter(status, "compression_refused") > 0;
-    supervisor.status_when(&places[0], "the end of compression", is_refused);
+    supervisor.status_when("the end of compression", is_refused);
     download.wait_for(BYTES);
     download.finish();
     supervisor.stop();

@@ -89,7 +89,7 @@ fn connects_again(client: Client, over: Over, version: Version) -> Option<()> {
     }
     path.cut();
     let is_down = |status: &Value| status["link"]["state"] == "down";
-    daemon.status_when(&place, "the outage", is_down);
+    daemon.status_when("the outage", is_down);
     let mut fixed_end = match client {
         Client::Fixed => &former,
         Client::Mobile => &left,
@@ -98,14 +98,14 @@ fn connects_again(client: Client, over: Over, version: Version) -> Option<()> {
     let room = SockRef::from(fixed_end).set_send_buffer_size(2 * HELD);
     room.expect("a socket");
     fixed_end.write_all(&[7; HELD]).expect("room");
-    daemon.status_when(&place, "something that is held", keeps_something);
+    daemon.status_when("something that is held", keeps_something);
     crash(former);
     let again = std::thread::scope(|scope| {
         let again = scope.spawn(|| connect(own, from, server));
         until("a client that tries again", || is_trying(own, from));
         if matches!(client, Client::Fixed) {
             let is_kept = |status: &Value| status["held_other_bytes"].as_u64() > Some(0);
-            daemon.status_when(&place, "a SYN that waits", is_kept);
+            daemon.status_when("a SYN that waits", is_kept);
         }
         path.mend();
         again.join().expect("no panic")
@@ -123,7 +123,7 @@ fn connects_again(client: Client, over: Over, version: Version) -> Option<()> {
     };
     let mut transfer = Transfer::over(out, input, BYTES);
     transfer.wait_for(BYTES / 4);
-    path.cut_amid(&place, &daemon, transfer);
+    path.cut_amid(&daemon, transfer);
     daemon.stop();
     Some(())
 }

@@ -34,8 +34,8 @@ fn resume(over: Over, keeper: Keeper, version: Version) -> Option<Value> {
     };
     let mut transfer = Transfer::start(from, to, address.of(version), BYTES);
     transfer.wait_for(BYTES / 6);
-    path.cut_amid(&place, &daemon, transfer);
-    let status = daemon.status(&place);
+    path.cut_amid(&daemon, transfer);
+    let status = daemon.status();
     let said = daemon.stop();
     assert!(said.contains("packets pass"), "{said}");
     Some(status)
@@ -114,7 +114,7 @@ fn hears_of_an_outage(over: Over) {
     transfer.wait_for(BYTES / 6);
     path.lose_mobile();
     notify("down");
-    let status = daemon.status_when(&place, "something that is held", keeps_something);
+    let status = daemon.status_when("something that is held", keeps_something);
     assert_eq!(status["peers_down"][0]["peer"], peer.as_str(), "{status:#}");
     assert_eq!(status["link"]["state"], "up", "{status:#}");
     let by_itself = transfer.wait_for_long_timeout();
@@ -145,9 +145,9 @@ fn misses_a_peer(over: Over) {
     transfer.wait_for(BYTES / 6);
     path.lose_mobile();
     let is_missed = |status: &Value| status["peers_down"][0]["peer"] == to.to_string().as_str();
-    daemon.status_when(&place, "a peer that is missed", is_missed);
+    daemon.status_when("a peer that is missed", is_missed);
     let takes = |status: &Value| status["counters"]["taken"].as_u64() > Some(0);
-    daemon.status_when(&place, "something that is taken", takes);
+    daemon.status_when("something that is taken", takes);
     // It is asked for every second.
     let by_itself = transfer.wait_for_long_timeout();
     let up = path.find_mobile();
@@ -168,7 +168,7 @@ fn survives_a_kill(over: Over, while_down: bool) {
     transfer.wait_for(BYTES / 6);
     if while_down {
         path.cut();
-        daemon.status_when(&place, "something that is held", keeps_something);
+        daemon.status_when("something that is held", keeps_something);
         daemon.kill();
         path.mend();
     } else {
@@ -179,7 +179,7 @@ fn survives_a_kill(over: Over, while_down: bool) {
     let another = Daemon::start_over(over, &place, &path.gateway, "hold").expect("as before");
     let to = MOBILE.of(Version::V6);
     Transfer::start(&path.fixed, &path.mobile, to, BYTES / 6).finish();
-    let status = another.status(&place);
+    let status = another.status();
     let seen = match over {
         Over::Ebpf => &status["kernel"]["tracked"],
         Over::Nfqueue => &status["counters"]["packets"],
@@ -224,7 +224,7 @@ fn each_mechanism_carries_a_transfer_across_an_outage() {
         wait(Duration::from_millis(700));
         path.mend();
         transfer.finish();
-        let status = daemon.status(&place);
+        let status = daemon.status();
         assert_eq!(status["mechanism"], mechanism, "{status:#}");
         daemon.stop();
     }

@@ -33,9 +33,9 @@ fn says_of_its_path(status: &Value, what: &str) -> bool {
 
 /// What the daemon says once its packets stay in the kernel again.
 #[track_caller]
-fn at_rest(daemon: &Daemon, place: &Place) -> Value {
+fn at_rest(daemon: &Daemon) -> Value {
     let what = "stay in the kernel";
-    daemon.status_when(place, what, |status| says_of_its_path(status, what))
+    daemon.status_when(what, |status| says_of_its_path(status, what))
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn packets_of_a_link_that_is_up_stay_in_the_kernel_before_and_after_an_outage() 
     );
     let mut transfer = Transfer::start(&path.fixed, &path.mobile, MOBILE.of(Version::V4), BYTES);
     transfer.wait_for(BYTES / 4);
-    let status = daemon.status(&place);
+    let status = daemon.status();
     assert_eq!(count(&status, ["counters", "packets"]), 0, "{status:#}");
     assert!(count(&status, ["kernel", "recorded"]) > 0, "{status:#}");
     for outages in 1..=2 {
@@ -60,10 +60,10 @@ fn packets_of_a_link_that_is_up_stay_in_the_kernel_before_and_after_an_outage() 
         let is_diverted = |status: &Value| {
             says_of_its_path(status, "for now") && status["held_bytes"].as_u64() > Some(0)
         };
-        daemon.status_when(&place, "a diversion", is_diverted);
+        daemon.status_when("a diversion", is_diverted);
         let up = path.mend();
         transfer.resumed(up);
-        let before = at_rest(&daemon, &place);
+        let before = at_rest(&daemon);
         assert_eq!(
             count(&before, ["kernel", "diversions"]),
             outages,
@@ -75,7 +75,7 @@ fn packets_of_a_link_that_is_up_stay_in_the_kernel_before_and_after_an_outage() 
             "{before:#}"
         );
         transfer.resumed(clock::now());
-        let after = at_rest(&daemon, &place);
+        let after = at_rest(&daemon);
         let names = ["counters", "packets"];
         assert_eq!(count(&after, names), count(&before, names), "{after:#}");
     }
@@ -130,7 +130,7 @@ fn one_peers_outage_leaves_the_packets_of_the_others_in_the_kernel() {
     let said = daemon.ask(&place, &["notify", "down", "--peer", "198.51.100.77"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     Transfer::start(&path.fixed, &path.mobile, to, BYTES / 4).finish();
-    let status = daemon.status(&place);
+    let status = daemon.status();
     assert_eq!(count(&status, ["counters", "packets"]), 0, "{status:#}");
     let path_of = |status: &Value| status["data_path"].as_str().map(str::to_owned);
     assert!(
@@ -144,7 +144,7 @@ fn one_peers_outage_leaves_the_packets_of_the_others_in_the_kernel() {
     assert_eq!(said.code, Some(0), "{said:?}");
     let said = daemon.ask(&place, &["notify", "up", "--peer", "198.51.100.77"]);
     assert_eq!(said.code, Some(0), "{said:?}");
-    at_rest(&daemon, &place);
+    at_rest(&daemon);
     daemon.stop();
 }
 
@@ -161,16 +161,16 @@ fn a_transfer_goes_on_when_the_interface_has_gone_and_come_back() {
         transfer.wait_for(BYTES / 4);
         path.remove_link();
         let is_down = |status: &Value| status["link"]["state"] == "down";
-        daemon.status_when(&place, "an interface that is gone", is_down);
+        daemon.status_when("an interface that is gone", is_down);
         let up = path.restore_link();
         transfer.resumed(up);
         if over == Over::Ebpf {
             // The programs are on the new interface.
-            let before = at_rest(&daemon, &place);
+            let before = at_rest(&daemon);
             transfer.resumed(clock::now());
             let names = ["kernel", "tracked"];
             let track = |status: &Value| count(status, names) > count(&before, names);
-            daemon.status_when(&place, "segments that are tracked", track);
+            daemon.status_when("segments that are tracked", track);
         }
         transfer.finish();
         daemon.stop();
@@ -192,13 +192,13 @@ fn what_a_far_host_has_said_before_is_received_again_by_who_sends_during_an_outa
         transfer.pause();
         path.cut();
         let is_down = |status: &Value| status["link"]["state"] == "down";
-        daemon.status_when(&place, "a link that is down", is_down);
+        daemon.status_when("a link that is down", is_down);
         transfer.go_on();
         transfer.wait_for_backoff(2);
         path.mend();
         let names = ["counters", "rereceived"];
         let is_heard = |status: &Value| count(status, names) > 0;
-        daemon.status_when(&place, "an acknowledgement once more", is_heard);
+        daemon.status_when("an acknowledgement once more", is_heard);
         transfer.finish();
         daemon.stop();
     }
@@ -223,7 +223,7 @@ fn what_the_path_is_and_why_is_said() {
             "{}",
             daemon.introduction
         );
-        let status = daemon.status(&place);
+        let status = daemon.status();
         let path = status["data_path"].as_str().unwrap_or_default();
         assert!(
             path.contains("NFQUEUE") && path.contains(said),
@@ -266,11 +266,11 @@ fn connections_that_had_to_give_way_are_told() {
         }
     };
     path.fixed.run(come_and_go).expect("enter");
-    let status = daemon.status(&place);
+    let status = daemon.status();
     assert_eq!(count(&status, ["kernel", "evicted"]), 0, "{status:#}");
     let stay = || (0..FLOWS + 10).map(|_| connect()).collect::<Vec<_>>();
     let _alive = path.fixed.run(stay).expect("enter");
-    let status = daemon.status_when(&place, "ten that gave way", |status| {
+    let status = daemon.status_when("ten that gave way", |status| {
         count(status, ["kernel", "evicted"]) == 10
     });
     assert!(count(&status, ["kernel", "flows"]) <= FLOWS as u64);

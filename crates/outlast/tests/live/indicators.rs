@@ -49,14 +49,14 @@ fn assert_resumes_after_silence(over: Over, is_upload: bool, version: Version) {
     transfer.wait_for(BYTES / 6);
     path.black_hole();
     let is_silent = |status: &Value| !is_none(&status["silent"]);
-    let status = daemon.status_when(&place, "silence", is_silent);
+    let status = daemon.status_when("silence", is_silent);
     assert_eq!(status["link"]["state"], "up", "{status:#}");
     assert_eq!(status["silent"].as_array().map(Vec::len), Some(1));
     let by_itself = transfer.wait_for_long_timeout();
     let back = path.fill_hole();
     transfer.assert_resumes_before(by_itself, back);
     transfer.finish();
-    let status = daemon.status_when(&place, "an answer", |status| !is_silent(status));
+    let status = daemon.status_when("an answer", |status| !is_silent(status));
     assert!(count(&status, "silences") >= 1, "{status:#}");
     assert!(count(&status, "probes") >= 1, "{status:#}");
     daemon.stop();
@@ -95,7 +95,7 @@ fn assert_router_is_reminded(over: Over, version: Version) {
     path.black_hole();
     path.give_up_mobile(version);
     let is_silent = |status: &Value| !is_none(&status["silent"]);
-    daemon.status_when(&place, "silence", is_silent);
+    daemon.status_when("silence", is_silent);
     let by_itself = transfer.wait_for_long_timeout();
     let back = path.fill_hole();
     transfer.assert_resumes_before(by_itself, back);
@@ -165,7 +165,7 @@ fn without_a_gateway_and_without_this_indicator_it_stalls() {
         transfer.assert_stalls_until(by_itself, back);
         transfer.finish();
         if let Some(daemon) = daemon {
-            let status = daemon.status(&place);
+            let status = daemon.status();
             assert_eq!(
                 (count(&status, "silences"), count(&status, "probes")),
                 (0, 0)
@@ -190,7 +190,7 @@ fn a_black_hole_in_which_the_neighbour_fails_is_left_at_once_too() {
     transfer.wait_for(BYTES / 6);
     path.black_hole();
     let is_missed = |status: &Value| status["peers_down"][0]["by"] == "neighbour";
-    let status = daemon.status_when(&place, "a neighbour that is missed", is_missed);
+    let status = daemon.status_when("a neighbour that is missed", is_missed);
     assert_eq!(
         status["peers_down"][0]["peer"],
         to.to_string().as_str(),
@@ -219,7 +219,7 @@ fn assert_question_is_repeated(version: Version) {
     path.black_hole();
     path.mend();
     let is_up = |status: &Value| status["link"]["state"] == "up";
-    daemon.status_when(&place, "the link's return", is_up);
+    daemon.status_when("the link's return", is_up);
     let back = path.fill_hole();
     transfer.assert_resumes_before(by_itself, back);
     transfer.finish();
@@ -335,7 +335,7 @@ fn a_router_is_down_while_no_route_leads_to_it() {
     let Addressed { router, .. } = Addressed::new();
     path.unroute(&router);
     let is_down = |status: &Value| !is_none(&status["peers_down"]);
-    let status = daemon.status_when(&place, "a router that is down", is_down);
+    let status = daemon.status_when("a router that is down", is_down);
     assert_eq!(
         status["peers_down"][0]["peer"],
         router.as_str(),
@@ -344,7 +344,7 @@ fn a_router_is_down_while_no_route_leads_to_it() {
     assert_eq!(status["peers_down"][0]["by"], "route", "{status:#}");
     assert_eq!(status["link"]["state"], "up", "{status:#}");
     path.route_by(&router);
-    daemon.status_when(&place, "a router that is up", |status| !is_down(status));
+    daemon.status_when("a router that is up", |status| !is_down(status));
     daemon.stop();
 }
 
@@ -379,7 +379,7 @@ fn after_a_flapping_carrier(file: &str) -> Option<Value> {
     let connection = idle(&path);
     path.flap(100);
     let is_up = |status: &Value| status["link"]["state"] == "up";
-    let status = daemon.status_when(&place, "a link that is up", is_up);
+    let status = daemon.status_when("a link that is up", is_up);
     drop(connection);
     daemon.stop();
     Some(status)
@@ -412,7 +412,7 @@ fn a_hook_that_flaps_is_damped_for_its_peer_and_believed_in_the_end() {
             assert_eq!(said.code, Some(0), "{said:?}");
         }
     }
-    let status = daemon.status(&place);
+    let status = daemon.status();
     let damped = &status["damped"][0];
     assert_eq!(damped["peer"], peer.as_str(), "{status:#}");
     assert_eq!(
@@ -423,7 +423,7 @@ fn a_hook_that_flaps_is_damped_for_its_peer_and_believed_in_the_end() {
     assert!(shown.out.contains("damped"), "{shown:?}");
     assert!(shown.out.contains("although said to be up"), "{shown:?}");
     let is_calm = |status: &Value| is_none(&status["damped"]);
-    let status = daemon.status_when(&place, "an end of the damping", is_calm);
+    let status = daemon.status_when("an end of the damping", is_calm);
     assert!(is_none(&status["peers_down"]), "{status:#}");
     assert!(sent(&status) <= 40, "{status:#}");
     drop(connection);
@@ -444,11 +444,11 @@ fn a_peer_is_not_told_apart_where_too_many_ways_lead_through_the_interface() {
         let said = daemon.ask(&place, &["notify", "down", "--peer", &peer.to_string()]);
         assert_eq!(said.code, Some(0), "{said:?}");
         let is_down = |status: &Value| !is_none(&status["peers_down"]);
-        let status = daemon.status_when(&place, "a peer that is down", is_down);
+        let status = daemon.status_when("a peer that is down", is_down);
         let said = daemon.ask(&place, &["notify", "up", "--peer", &peer.to_string()]);
         assert_eq!(said.code, Some(0), "{said:?}");
         let is_calm = |status: &Value| status["data_path"] == "eBPF: packets stay in the kernel";
-        daemon.status_when(&place, "an end of it", is_calm);
+        daemon.status_when("an end of it", is_calm);
         status["data_path"].as_str().expect("a text").to_owned()
     };
     assert_eq!(

@@ -209,7 +209,7 @@ impl Scene {
     fn wait_until_held(&self, daemon: &Daemon) {
         if self.keeps() {
             let holds = |status: &Value| status["held_bytes"].as_u64() > Some(0);
-            daemon.status_when(&self.place, "something that is held", holds);
+            daemon.status_when("something that is held", holds);
         }
     }
 
@@ -243,7 +243,7 @@ impl Scene {
         let another = self.daemon().expect("as before");
         let mut transfer = self.transfer(From::Fixed, Version::V6);
         transfer.wait_for(BEFORE);
-        let status = another.status(&self.place);
+        let status = another.status();
         assert!(status["flows"].as_u64() > Some(0), "{status:#}");
         another.stop();
         transfer.finish();
@@ -351,13 +351,13 @@ fn thawed_download(mechanism: &'static str) -> Option<(Scene, Transfer)> {
     let rest = |transfer: &Transfer| {
         transfer.pause();
         let is_thawed = |status: &Value| !is_ahead(status);
-        daemon.flows_when(&scene.place, "a thaw", is_thawed);
+        daemon.flows_when("a thaw", is_thawed);
     };
     transfer.wait_for(BEFORE);
     rest(&transfer);
     scene.path.cut();
     let is_down = |status: &Value| status["link"]["state"] == "down";
-    daemon.status_when(&scene.place, "the outage", is_down);
+    daemon.status_when("the outage", is_down);
     transfer.go_on_in_vain();
     wait(OUTAGE);
     let up = scene.path.mend();
@@ -390,7 +390,7 @@ fn breaks(then: Option<&'static str>) -> Option<()> {
     let mut transfer = scene.transfer(From::Fixed, Version::V4);
     transfer.wait_for(BEFORE);
     scene.path.cut();
-    daemon.flows_when(&scene.place, "a frozen connection", is_ahead);
+    daemon.flows_when("a frozen connection", is_ahead);
     wait(OUTAGE);
     daemon.kill();
     let killed = clock::now();
@@ -441,14 +441,14 @@ fn both_hosts_are_told_though_more_has_passed_than_was_written_down() {
     let mut transfer = scene.transfer(From::Fixed, Version::V4);
     transfer.wait_for(BEFORE);
     scene.path.cut();
-    daemon.flows_when(&scene.place, "a frozen connection", is_ahead);
+    daemon.flows_when("a frozen connection", is_ahead);
     let [file] = &scene.pledges()[..] else {
         panic!("{:?}", scene.pledges());
     };
     let written = std::fs::read(file).expect("a file");
     let up = scene.path.mend();
     transfer.resumed(up);
-    daemon.flows_when(&scene.place, "a thaw", |status| !is_ahead(status));
+    daemon.flows_when("a thaw", |status| !is_ahead(status));
     daemon.kill();
     scene.path.until_deserted();
     std::fs::write(file, written).expect("a file");
@@ -475,7 +475,7 @@ fn no_connection_hangs_that_was_acknowledged_ahead() {
         match moment {
             Moment::Holding | Moment::Bursting => {
                 scene.path.cut();
-                daemon.flows_when(&scene.place, "a frozen connection", is_ahead);
+                daemon.flows_when("a frozen connection", is_ahead);
                 wait(random.below(REST));
                 if moment == Moment::Holding {
                     daemon.kill();

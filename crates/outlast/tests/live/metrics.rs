@@ -87,7 +87,7 @@ fn metrics_are_what_prometheus_reads_and_what_status_says() {
     transfer.wait_for(BYTES / 6);
     path.cut();
     // What the link had been given before the cut may have arrived: then nothing has to resume.
-    daemon.status_when(&place, "something that was sent in the outage", |status| {
+    daemon.status_when("something that was sent in the outage", |status| {
         status["counters"]["taken"].as_u64() > Some(0)
     });
     path.mend();
@@ -101,9 +101,9 @@ fn metrics_are_what_prometheus_reads_and_what_status_says() {
     };
     // Nothing counts in between, or else both are asked for anew.
     let (status, (head, body)) = crate::path::seen("counters that stand still", || {
-        let status = daemon.status(&place);
+        let status = daemon.status();
         let answer = get("GET /metrics HTTP/1.1\r\nHost: gateway\r\n\r\n");
-        let is_so_still = daemon.status(&place)["counters"] == status["counters"];
+        let is_so_still = daemon.status()["counters"] == status["counters"];
         is_so_still.then_some((status, answer))
     });
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");

@@ -70,7 +70,7 @@ fn resumes_at_once(masked: Masked) {
             return;
         };
         transfer.wait_for(BYTES / 4);
-        path.cut_amid(&place, &daemon, transfer);
+        path.cut_amid(&daemon, transfer);
         daemon.stop();
     }
 }
@@ -102,7 +102,7 @@ fn a_masked_fixed_host_is_acknowledged_ahead() {
             transfer.pause();
             path.cut();
             let is_down = |status: &Value| status["link"]["state"] == "down";
-            daemon.status_when(&place, "the outage", is_down);
+            daemon.status_when("the outage", is_down);
             transfer.go_on_in_vain();
             wait(Duration::from_secs(1));
             path.mend();

@@ -55,7 +55,7 @@ fn the_log_has_the_words_of_the_status_and_none_of_the_libraries() {
     };
     path.cut();
     let is_down = |status: &Value| status["link"]["state"] == "down";
-    let status = daemon.status_when(&place, "a link that is away", is_down);
+    let status = daemon.status_when("a link that is away", is_down);
     let before = daemon.introduction.clone();
     let told = before + &daemon.stop();
     let lines = told.lines().map(|line| {
@@ -130,7 +130,7 @@ fn the_control_socket_is_its_owner_s_and_its_group_s() {
     for arguments in [&["notify", "down"][..], &["reload"]] {
         stranger(arguments).refuses(1, &["only the superuser", "members of its group"]);
     }
-    assert_eq!(daemon.status(&place)["link"]["state"], "up");
+    assert_eq!(daemon.status()["link"]["state"], "up");
     daemon.stop();
 }
 
@@ -176,7 +176,7 @@ fn who_tells_of_a_link_hears_what_holds_of_it_and_no_more() {
     assert_eq!(tell("up", peer), "{\"done\":{\"state\":\"up\"}}\n");
     path.cut();
     let is_down = |status: &Value| status["link"]["state"] == "down";
-    daemon.status_when(&place, "a link that is away", is_down);
+    daemon.status_when("a link that is away", is_down);
     assert_eq!(tell("up", "null"), down, "there is no carrier");
     daemon.stop();
 }
@@ -211,7 +211,7 @@ fn who_connects_when_there_are_no_descriptors_is_sent_away() {
         assert_eq!(again(|| client.read(&mut [0])).expect("closed"), 0);
     }
     limit_descriptors(daemon.id(), false);
-    assert_eq!(daemon.status(&place)["link"]["state"], "up");
+    assert_eq!(daemon.status()["link"]["state"], "up");
     let said = daemon.stop();
     assert_eq!(said.matches("cannot accept a client").count(), 3, "{said}");
 }
@@ -263,7 +263,7 @@ fn told(level: &str, segments: usize) -> Option<(usize, u64)> {
     wait(Duration::from_millis(700));
     path.mend();
     transfer.finish();
-    let packets = daemon.status(&place)["counters"]["packets"].as_u64();
+    let packets = daemon.status()["counters"]["packets"].as_u64();
     Some((daemon.stop().lines().count(), packets.expect("a count")))
 }
 

@@ -35,13 +35,13 @@ fn who_names_a_bridge_s_port_is_told_to_name_the_bridge() {
         });
         let start = || Daemon::start_over(over, &place, &path.gateway, "hold");
         let Some(mut daemon) = start() else { return };
-        assert!(daemon.status(&place)["port_of"].is_null());
+        assert!(daemon.status()["port_of"].is_null());
         put_into_bridge(&path, true);
         until("a warning", || daemon.has_said(&warning));
-        assert_eq!(daemon.status(&place)["port_of"], BRIDGE);
+        assert_eq!(daemon.status()["port_of"], BRIDGE);
         put_into_bridge(&path, false);
         let is_free = |status: &serde_json::Value| status["port_of"].is_null();
-        daemon.status_when(&place, "an interface of its own", is_free);
+        daemon.status_when("an interface of its own", is_free);
         daemon.stop();
         // And who starts there.
         put_into_bridge(&path, true);

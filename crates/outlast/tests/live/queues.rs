@@ -66,7 +66,7 @@ fn all_go_on(over: Over) {
             .filter(|flow| flow["held_bytes"].as_u64() > Some(0));
         keeping.count() == FLOWS as usize
     };
-    daemon.flows_when(&place, "something of each that is held", keeps_all);
+    daemon.flows_when("something of each that is held", keeps_all);
     let by_themselves = seen("long timeouts of all", || {
         let all = transfers.iter().map(Transfer::long_timeout);
         all.collect::<Option<Vec<_>>>()

@@ -19,7 +19,7 @@ fn a_reload_changes_what_runs_and_loses_neither_connections_nor_what_is_kept() {
     transfer.wait_for(BYTES / 6);
     path.cut();
     let by_itself = transfer.wait_for_long_timeout();
-    let status = daemon.status_when(&place, "something that is kept", keeps_something);
+    let status = daemon.status_when("something that is kept", keeps_something);
     let kept = status["held_bytes"].as_u64();
     place.file(
         "gateway.toml",
@@ -29,7 +29,7 @@ fn a_reload_changes_what_runs_and_loses_neither_connections_nor_what_is_kept() {
     let said = daemon.ask(&place, &["reload"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(said.out, "Changed: mechanism, rate, limits, log.level.\n");
-    let status = daemon.status(&place);
+    let status = daemon.status();
     assert_eq!(status["mechanism"], "smart-link-4", "{status:#}");
     assert_eq!(status["rate_bits_per_s"], 200_000_000, "{status:#}");
     assert_eq!(
@@ -66,7 +66,7 @@ fn agents_without_work_are_warned_of_at_the_start_and_at_a_reload() {
         return;
     };
     crate::path::until("a warning", || daemon.has_said(WARNING));
-    let status = daemon.status(&place);
+    let status = daemon.status();
     let file = place.path().join("gateway.toml");
     assert_eq!(status["config"].as_str(), file.to_str(), "{status:#}");
 
@@ -117,7 +117,7 @@ fn a_reload_with_a_mistake_changes_nothing_and_says_where_it_is() {
             .ask(&place, &["reload"])
             .refuses(1, &[name, "restart it"]);
     }
-    let status = daemon.status(&place);
+    let status = daemon.status();
     assert_eq!(status["mechanism"], "hold", "{status:#}");
     assert_eq!(status["limits"]["peers"], 9, "{status:#}");
     daemon.stop();
@@ -134,7 +134,7 @@ fn a_reload_does_not_promise_places_that_the_kernel_s_table_lacks() {
         place.file("gateway.toml", &with("ebpf", 5000));
         let said = daemon.ask(&place, &["reload"]);
         said.refuses(1, &["limits.flows", "restart it"]);
-        let status = daemon.status(&place);
+        let status = daemon.status();
         assert_eq!(status["limits"]["flows"], 100, "{status:#}");
         daemon.stop();
     }
@@ -144,7 +144,7 @@ fn a_reload_does_not_promise_places_that_the_kernel_s_table_lacks() {
     place.file("gateway.toml", &with("nfqueue", 5000));
     let said = daemon.ask(&place, &["reload"]);
     assert_eq!(said.out, "Changed: limits.\n", "{said:?}");
-    let status = daemon.status(&place);
+    let status = daemon.status();
     assert_eq!(status["limits"]["flows"], 5000, "{status:#}");
     daemon.stop();
 }
@@ -163,14 +163,14 @@ fn a_reload_refuses_a_mechanism_that_the_named_data_path_cannot_carry() {
     place.file("gateway.toml", &with("ebpf", "acknowledge-ahead"));
     let said = daemon.ask(&place, &["reload"]);
     said.refuses(1, &["acknowledge-ahead must rewrite packets", "auto"]);
-    assert_eq!(daemon.status(&place)["mechanism"], "hold");
+    assert_eq!(daemon.status()["mechanism"], "hold");
     daemon.stop();
     // Where any will do, all packets go through user space.
     let daemon =
         Daemon::configured(&place, &path.gateway, &with("auto", "hold")).expect("as before");
     place.file("gateway.toml", &with("auto", "acknowledge-ahead"));
     assert_eq!(daemon.ask(&place, &["reload"]).code, Some(0));
-    let status = daemon.status(&place);
+    let status = daemon.status();
     let said = status["data_path"].as_str().expect("a text");
     assert_eq!(
         said,

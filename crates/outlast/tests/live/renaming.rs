@@ -43,11 +43,11 @@ fn the_link_is_away_while_the_interface_has_another_name() {
         if !rename(&path, LINK, OTHER) {
             return;
         }
-        daemon.status_when(&place, "a link that is away", is("down"));
+        daemon.status_when("a link that is away", is("down"));
         assert_eq!(path.programs_at(OTHER), 0, "they are not wanted there");
         assert!(rename(&path, OTHER, LINK));
         // It has its addresses and its routes still, of which nobody tells again.
-        daemon.status_when(&place, "a link that is back", is("up"));
+        daemon.status_when("a link that is back", is("up"));
         assert_eq!(path.programs(), programs);
         transfer.finish();
         daemon.stop();
@@ -65,12 +65,12 @@ fn an_interface_that_gets_its_name_late_is_known_with_all_that_it_has() {
         return;
     };
     assert!(rename(&path, OTHER, LINK));
-    daemon.status_when(&place, "a link that is there", is("up"));
+    daemon.status_when("a link that is there", is("up"));
     let to = MOBILE.of(Version::V4);
     let mut transfer = Transfer::start(&path.fixed, &path.mobile, to, BYTES);
     transfer.wait_for(BYTES / 6);
     let is_listed = |status: &Value| !status["flow_list"][0].is_null();
-    let status = daemon.flows_when(&place, "the connection", is_listed);
+    let status = daemon.flows_when("the connection", is_listed);
     let peer = to.to_string();
     assert_eq!(status["flow_list"][0]["peer"], peer.as_str(), "{status:#}");
     transfer.finish();

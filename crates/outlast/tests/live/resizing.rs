@@ -81,7 +81,7 @@ fn goes_on(over: Over, keeper: Keeper, version: Version, mtus: [u32; 2]) {
     transfer.wait_for(BYTES / 6);
     path.cut();
     let keeps = |status: &Value| status["held_bytes"].as_u64() > Some(0);
-    daemon.status_when(&place, "something that is held", keeps);
+    daemon.status_when("something that is held", keeps);
     wire.assert_within(keeper.way(), mtus[0] as usize);
     wire.forget();
     resize(keeper, &path, mtus[1]);
@@ -90,7 +90,7 @@ fn goes_on(over: Over, keeper: Keeper, version: Version, mtus: [u32; 2]) {
     transfer.assert_resumes_before(by_itself, up);
     transfer.finish();
     wire.assert_within(keeper.way(), mtus[1] as usize);
-    let status = daemon.status(&place);
+    let status = daemon.status();
     assert_eq!(status["counters"]["unsent"], 0, "{status:#}");
     daemon.stop();
 }
@@ -145,10 +145,10 @@ impl Late {
         sender.connect(to).expect("a way");
         path.cut();
         let is_down = |status: &Value| status["link"]["state"] == "down";
-        daemon.status_when(place, "a link that is down", is_down);
+        daemon.status_when("a link that is down", is_down);
         sender.send(&DATAGRAM).expect("room");
         let keeps = |status: &Value| status["held_other_bytes"].as_u64() > Some(0);
-        daemon.status_when(place, "a datagram that waits", keeps);
+        daemon.status_when("a datagram that waits", keeps);
         resize(Keeper::Gateway, &path, SMALLER);
         path.mend();
         Some(Self {
@@ -191,7 +191,7 @@ fn tells_the_sender(over: Over, version: Version) {
         let error = late.sender.recv(&mut [0; 8]).expect_err("nobody answers");
         error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error())
     });
-    let status = late.daemon.status(&place);
+    let status = late.daemon.status();
     assert_eq!(status["counters"]["unsent"], 1, "{status:#}");
     // Whom it was told cuts what is sent to it from now on.
     late.sender.send(&DATAGRAM).expect("room");
@@ -216,7 +216,7 @@ fn cuts_the_datagram(over: Over) {
     };
     late.receive();
     late.assert_in_two();
-    let status = late.daemon.status(&place);
+    let status = late.daemon.status();
     assert_eq!(status["counters"]["unsent"], 0, "{status:#}");
     late.daemon.stop();
 }

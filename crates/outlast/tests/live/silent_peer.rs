@@ -195,7 +195,7 @@ fn ended_after(mechanism: &str, has_peer: bool) -> Option<Duration> {
     wait(OUTAGE);
     if has_peer {
         // Otherwise nothing of the peer's would be in anybody's way.
-        let status = daemon.status(&place);
+        let status = daemon.status();
         assert!(status["held_bytes"].as_u64() > Some(KEPT), "{status:#}");
     }
     let up = site.mend().expect("the link lives");

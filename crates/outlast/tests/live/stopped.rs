@@ -21,7 +21,7 @@ const BYTES: usize = 6_000_000;
 const MOST: Duration = Duration::from_secs(2);
 
 struct Scene {
-    place: Place,
+    _place: Place,
     path: Path,
     daemon: Daemon,
 }
@@ -32,7 +32,7 @@ impl Scene {
         let (place, path) = (Place::new(), Path::new()?);
         let daemon = Daemon::start_over(over, &place, &path.gateway, mechanism)?;
         Some(Self {
-            place,
+            _place: place,
             path,
             daemon,
         })
@@ -88,17 +88,13 @@ fn stopped_while_up(over: Over, mechanism: &str, version: Version) -> Option<()>
     let continued = scene.resume();
     let pause = longest_pause(&mut transfer, continued, Duration::from_secs(1));
     assert!(pause < MOST, "{over:?} {mechanism}, afterwards: {pause:?}");
-    let Scene {
-        place,
-        path,
-        daemon,
-    } = scene;
+    let Scene { path, daemon, .. } = scene;
     if mechanism == "hold" {
-        path.cut_amid(&place, &daemon, transfer);
+        path.cut_amid(&daemon, transfer);
     } else {
         // Its sender has no timer that runs.
         path.cut();
-        daemon.flows_when(&place, "a frozen connection", is_ahead);
+        daemon.flows_when("a frozen connection", is_ahead);
         let up = path.mend();
         assert!(transfer.resumed(up).since(up) < MOST);
         transfer.finish();
@@ -113,14 +109,10 @@ fn stopped_while_up(over: Over, mechanism: &str, version: Version) -> Option<()>
 /// goes on when the daemon continues.
 fn stopped_while_down(over: Over, mechanism: &str, version: Version) -> Option<()> {
     let scene = Scene::new(over, mechanism)?;
-    let Scene {
-        place,
-        path,
-        daemon,
-    } = &scene;
+    let Scene { path, daemon, .. } = &scene;
     let mut transfer = scene.transfer(version);
     path.cut();
-    daemon.status_when(place, "something that is held", keeps_something);
+    daemon.status_when("something that is held", keeps_something);
     let by_itself = transfer.wait_for_long_timeout();
     let stopped = scene.stop();
     path.mend();
@@ -132,7 +124,7 @@ fn stopped_while_down(over: Over, mechanism: &str, version: Version) -> Option<(
     let continued = scene.resume();
     transfer.assert_resumes_before(by_itself, continued);
     longest_pause(&mut transfer, clock::now(), Duration::from_secs(1));
-    path.cut_amid(place, daemon, transfer);
+    path.cut_amid(daemon, transfer);
     let Scene { path, daemon, .. } = scene;
     daemon.stop();
     // The guardian follows the daemon.
@@ -198,15 +190,9 @@ fn numbers(receiver: &UdpSocket, time: Duration) -> Vec<u32> {
 /// How many datagrams waited for a daemon that was stopped when its link was back, and how many of them were
 /// overtaken afterwards; `None` if none waited any more, as their peer's packets had gone back to the kernel.
 fn overtaken(scene: &Scene, receiver: &UdpSocket) -> Option<(usize, usize)> {
-    let Scene {
-        place,
-        path,
-        daemon,
-    } = scene;
+    let Scene { path, daemon, .. } = scene;
     path.cut();
-    daemon.status_when(place, "the outage", |status| {
-        status["link"]["state"] == "down"
-    });
+    daemon.status_when("the outage", |status| status["link"]["state"] == "down");
     path.mend();
     numbers(receiver, Duration::ZERO);
     receiver.set_read_timeout(None).expect("none");

@@ -119,7 +119,7 @@ fn outlasts(mechanism: &str, loss: Loss, version: Version, end: End) {
     assert_eq!(ahead, 0, "bytes acknowledged that the mobile does not have");
     download.transfer.assert_resumes_before(by_itself, up);
     assert_eq!(download.ahead(), 0);
-    let status = daemon.status(&place);
+    let status = daemon.status();
     assert_eq!(status["mechanism"], mechanism, "{status:#}");
     let rewritten = status["counters"]["taken"].as_u64();
     assert!(rewritten > Some(0), "{status:#}");
@@ -218,7 +218,7 @@ fn two_downloads_share_the_rate_that_a_supervisor_is_told() {
     for download in &mut both {
         download.transfer.wait_for(EACH);
     }
-    let status = daemon.flows_when(&place, "shares", |status| {
+    let status = daemon.flows_when("shares", |status| {
         let flows = status["flow_list"].as_array().expect("it was asked for");
         flows
             .iter()
@@ -246,7 +246,7 @@ fn a_mechanism_that_acknowledges_ahead_is_seen_to_do_so() {
     download.transfer.wait_for(BYTES / 6);
     path.cut();
     let is_down = |status: &Value| status["link"]["state"] == "down";
-    daemon.status_when(&place, "the outage", is_down);
+    daemon.status_when("the outage", is_down);
     seen("bytes acknowledged ahead", || {
         (download.ahead() > 0).then_some(())
     });

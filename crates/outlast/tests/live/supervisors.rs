@@ -33,23 +33,23 @@ fn neighbours(place: &Place, roaming: &Roaming, mechanism: &'static str) -> Opti
     let agents = Agents::start_with(place, roaming, Neighbours::PATIENT, mechanism)?;
     for daemon in [agents.older(), agents.newer()] {
         let has_session = |status: &Value| status["agents"]["neighbours"][0]["session"] == "up";
-        daemon.status_when(place, "a session", has_session);
+        daemon.status_when("a session", has_session);
     }
     Some(agents)
 }
 
 /// The mobile is out of the old supervisor host's reach, which knows.
-fn leave(place: &Place, roaming: &Roaming, agents: &Agents) {
+fn leave(roaming: &Roaming, agents: &Agents) {
     roaming.leave();
     let is_down = |status: &Value| status["link"]["state"] == "down";
     let old = agents.older();
-    old.status_when(place, "the mobile's absence", is_down);
+    old.status_when("the mobile's absence", is_down);
     wait(NOWHERE);
 }
 
 /// Both hosts, both daemons, and a transfer each way.
 struct Scene {
-    place: Place,
+    _place: Place,
     roaming: Roaming,
     agents: Agents,
     transfers: [Transfer; 2],
@@ -65,7 +65,7 @@ impl Scene {
         let [input, out] = roaming.connected();
         let upload = Transfer::over(out, input, BYTES);
         let mut scene = Self {
-            place,
+            _place: place,
             roaming,
             agents,
             transfers: [download, upload],
@@ -82,7 +82,7 @@ impl Scene {
     }
 
     fn leave(&self) {
-        leave(&self.place, &self.roaming, &self.agents);
+        leave(&self.roaming, &self.agents);
     }
 
     fn finish(self) {
@@ -116,20 +116,17 @@ fn transfers_follow_their_mobile_from_supervisor_host_to_supervisor_host_and_bac
         scene.roaming.arrive();
         let has_both = |status: &Value| status["agents"]["last_move"]["connections"] == 2;
         let (old, new) = (scene.agents.older(), scene.agents.newer());
-        let status = new.status_when(&scene.place, "both connections", has_both);
+        let status = new.status_when("both connections", has_both);
         expect_move(&status, 2);
         assert_eq!(number(&status, "taken_over"), 2, "{status:#}");
-        assert_eq!(number(&old.status(&scene.place), "lent"), 2);
+        assert_eq!(number(&old.status(), "lent"), 2);
         scene.go_on();
         scene.roaming.leave_new();
         wait(NOWHERE);
         scene.roaming.come_back();
         let (old, new) = (scene.agents.older(), scene.agents.newer());
-        expect_move(
-            &old.status_when(&scene.place, "both connections", has_both),
-            2,
-        );
-        assert_eq!(number(&new.status(&scene.place), "lent"), 2);
+        expect_move(&old.status_when("both connections", has_both), 2);
+        assert_eq!(number(&new.status(), "lent"), 2);
         scene.go_on();
         scene.agents.stop();
         for transfer in scene.transfers {
@@ -147,7 +144,7 @@ fn transfers_survive_the_end_of_the_old_supervisor_host_before_the_move() {
     scene.agents.kill_old();
     scene.roaming.arrive();
     scene.go_on();
-    let new = scene.agents.newer().status(&scene.place);
+    let new = scene.agents.newer().status();
     assert_eq!(number(&new, "taken_over"), 0, "nobody has told it: {new:#}");
     scene.finish();
 }
@@ -161,7 +158,7 @@ fn transfers_survive_the_end_of_the_new_supervisor_host_once_it_has_taken_over()
     scene.roaming.arrive();
     let has_some = |status: &Value| number(status, "taken_over") > 0;
     let new = scene.agents.newer();
-    new.status_when(&scene.place, "a connection", has_some);
+    new.status_when("a connection", has_some);
     scene.agents.kill_new();
     scene.finish();
 }
@@ -257,11 +254,11 @@ fn a_thousand_connections_are_moved_while_transferring() {
     // What is on its way when the mobile leaves, and what its senders repeat meanwhile.
     roaming.leave();
     streams.iter_mut().for_each(Stream::send);
-    leave(&place, &roaming, &agents);
+    leave(&roaming, &agents);
     roaming.arrive();
     let new = agents.newer();
     let has_all = |status: &Value| status["agents"]["last_move"]["connections"] == MANY;
-    let status = new.status_when(&place, "all connections", has_all);
+    let status = new.status_when("all connections", has_all);
     expect_move(&status, MANY);
     assert_eq!(number(&status, "taken_over"), MANY as u64, "{status:#}");
     for stream in &mut streams {

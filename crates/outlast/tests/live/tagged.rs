@@ -132,13 +132,13 @@ fn virtual_lans_pass_whatever_is_held_for_others() {
         };
         notify("down");
         let keeps = |status: &Value| status["held_bytes"].as_u64() > Some(0);
-        daemon.status_when(&place, "something that is held", keeps);
+        daemon.status_when("something that is held", keeps);
         pass(&wire, &lodger, 2);
         notify("up");
         transfer.wait_for(BYTES / 2);
         // And without any carrier nothing passes, and nobody is harmed.
         path.cut();
-        daemon.status_when(&place, "something that is held", keeps);
+        daemon.status_when("something that is held", keeps);
         for tags in TAGS {
             let frame = frame(tags, 3);
             lodger.0.write(&frame).expect("its interface");
@@ -172,15 +172,15 @@ fn what_is_tagged_says_nothing_of_a_connection_with_the_same_addresses() {
     let seen = |status: &Value| {
         ["tracked", "odd_segments"].map(|name| status["kernel"][name].as_u64().expect("a count"))
     };
-    let before = seen(&daemon.status(&place));
+    let before = seen(&daemon.status());
     pass(&wire, &lodger, 1);
-    assert_eq!(seen(&daemon.status(&place)), before);
+    assert_eq!(seen(&daemon.status()), before);
     // The same without a tag is seen.
     let untagged = frame(&[], 1);
     let is_seen = |status: &Value| seen(status) != before;
     until("a frame without a tag", || {
         wire.inject(Way::ToGateway, &untagged);
-        is_seen(&daemon.status(&place))
+        is_seen(&daemon.status())
     });
     daemon.stop();
 }
@@ -204,7 +204,7 @@ fn frames_with_a_priority_are_like_any_other() {
         transfer.wait_for(BYTES / 4);
         path.cut();
         let keeps = |status: &Value| status["held_bytes"].as_u64() > Some(0);
-        daemon.status_when(&place, "something that is held", keeps);
+        daemon.status_when("something that is held", keeps);
         let by_itself = transfer.wait_for_long_timeout();
         let up = path.mend();
         transfer.assert_resumes_before(by_itself, up);

@@ -33,7 +33,7 @@ fn outage(over: Option<Over>, is_upload: bool, version: Version) {
     transfer.wait_for(BYTES / 6);
     tunnel.lose_all();
     if let Some(daemon) = &daemon {
-        daemon.status_when(&place, "silence", is_silent);
+        daemon.status_when("silence", is_silent);
     }
     let by_itself = transfer.wait_for_long_timeout();
     let back = tunnel.lose_nothing();

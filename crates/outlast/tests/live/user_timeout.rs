@@ -6,7 +6,7 @@ mod hosts;
 mod rules;
 
 use crate::path::{skip, until};
-use crate::support::{Place, again, has_kernel};
+use crate::support::{Place, again, has_kernel, status_at};
 use hosts::{Agent, CLIENT, Hosts, SERVER, Seen, minutes, pause, timed};
 use outlast_base::time::Duration;
 use outlast_linux::sysctl;
@@ -292,11 +292,8 @@ fn a_connection_lives_as_long_as_its_peer_asks_for_and_no_longer() {
     let (Some(_client), Some(_server)) = (client, server) else {
         return;
     };
-    let is_settled = || {
-        let said = place.run(["status", "--json", "--control", "2 s.sock"]);
-        let status: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
-        status["pending"] == 0
-    };
+    let control = place.path().join("2 s.sock");
+    let is_settled = || status_at(&control)["pending"] == 0;
     let [with, without] = thread::scope(|scope| {
         let with = scope.spawn(|| fate(&helped, is_settled));
         let without = scope.spawn(|| fate(&alone, || true));

@@ -5,7 +5,7 @@ use super::{Daemon, Hosts, PATIENCE, PLACES, Sender, connect, pace, read, start,
 use crate::metrics::judged;
 use crate::operating::{NETWORK, STRANGER, as_somebody, as_unit, heard, is_superuser, status_of};
 use crate::path::metrics::ask;
-use crate::support::{Place, Said};
+use crate::support::{Place, Said, status_at};
 use outlast_linux::clock;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -23,9 +23,7 @@ fn asked(place: &Place, name: &str, arguments: &[&str]) -> Said {
 }
 
 fn status(place: &Place, name: &str) -> Value {
-    let said = asked(place, name, &["status", "--json"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    serde_json::from_str(&said.out).expect("JSON")
+    status_at(&place.path().join(format!("{name}.sock")))
 }
 
 /// The status once it is as wanted.

@@ -5,7 +5,7 @@ use super::{AT_ONCE, Agent, Hosts, PATIENCE, ip, pause};
 use crate::metrics::judged;
 use crate::operating::{NETWORK, STRANGER, as_somebody, as_unit, heard, is_superuser, status_of};
 use crate::path::metrics::ask;
-use crate::support::{Place, Said};
+use crate::support::{Place, Said, status_at};
 use outlast_base::time::Duration;
 use outlast_linux::clock;
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,9 +22,7 @@ pub(super) fn asked(place: &Place, arguments: &[&str]) -> Said {
 }
 
 pub(super) fn status(place: &Place) -> Value {
-    let said = asked(place, &["status", "--json"]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    serde_json::from_str(&said.out).expect("JSON")
+    status_at(&place.path().join("host.sock"))
 }
 
 /// The status once it is as wanted.

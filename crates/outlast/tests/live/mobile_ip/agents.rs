@@ -7,7 +7,7 @@ mod programs;
 use super::{Daemon, HOME_ADDRESS, masquerade, sockets};
 use crate::hip::{PATIENCE, Sender, connect, ip, read, skip};
 use crate::path::metrics::ask;
-use crate::support::{Place, report};
+use crate::support::{Place, report, status_at};
 use outlast_base::time::Duration;
 use outlast_linux::clock;
 use outlast_linux::namespace::Namespace;
@@ -485,10 +485,7 @@ fn roam(detection: &str, longest: Duration) {
 }
 
 fn status(place: &Place, name: &str) -> Value {
-    let socket = format!("{name}.sock");
-    let said = place.run(["status", "--json", "--control", &socket]);
-    assert_eq!(said.code, Some(0), "{said:?}");
-    serde_json::from_str(&said.out).expect("JSON")
+    status_at(&place.path().join(format!("{name}.sock")))
 }
 
 /// The samples that a daemon serves.

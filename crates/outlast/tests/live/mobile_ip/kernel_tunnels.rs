@@ -3,7 +3,7 @@
 
 use super::{CORRESPONDENT, Daemon, HOME_ADDRESS, Hosts, PLACES, configure};
 use crate::hip::{PATIENCE, Sender, connect, ip, pace, read, skip};
-use crate::support::{Place, again};
+use crate::support::{Place, again, status_at};
 use bytes::Bytes;
 use outlast_linux::capability::probe_all;
 use outlast_linux::clock;
@@ -67,11 +67,7 @@ pub(super) fn start_mixed(
 }
 
 fn status(place: &Place, role: &str) -> Value {
-    let socket = place.path().join(role).with_extension("sock");
-    let socket = socket.to_str().expect("a name of ours");
-    let said = place.run(["status", "--control", socket, "--json"]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    serde_json::from_str(&said.out).expect("JSON")
+    status_at(&place.path().join(role).with_extension("sock"))
 }
 
 pub(super) fn count(place: &Place, role: &str, name: &str) -> u64 {

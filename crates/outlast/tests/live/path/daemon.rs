@@ -1,7 +1,7 @@
 //! `outlast run` in a namespace.
 
 use super::{LINK, seen_within_patience, skip};
-use crate::support::{Place, Said};
+use crate::support::{Place, Said, flows_at, status_at};
 use outlast_linux::namespace::Namespace;
 use outlast_linux::process;
 use rustix::fd::AsFd;
@@ -124,50 +124,21 @@ impl Daemon {
     }
 
     /// What `outlast status --json` says.
-    pub(crate) fn status(&self, place: &Place) -> Value {
-        let said = self.ask(place, &["status", "--json"]);
-        assert_eq!(said.code, Some(0), "{said:?}");
-        serde_json::from_str(&said.out).expect("one JSON document")
+    #[track_caller]
+    pub(crate) fn status(&self) -> Value {
+        status_at(&self.control)
     }
 
     /// What `outlast status --json` says once `is_so` holds of it.
     #[track_caller]
-    pub(crate) fn status_when(
-        &self,
-        place: &Place,
-        what: &str,
-        is_so: impl Fn(&Value) -> bool,
-    ) -> Value {
-        self.seen_in(place, &["status", "--json"], what, is_so)
+    pub(crate) fn status_when(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        awaited(what, || self.status(), is_so)
     }
 
     /// What `outlast status --json --flows` says once `is_so` holds of it.
     #[track_caller]
-    pub(crate) fn flows_when(
-        &self,
-        place: &Place,
-        what: &str,
-        is_so: impl Fn(&Value) -> bool,
-    ) -> Value {
-        self.seen_in(place, &["status", "--json", "--flows"], what, is_so)
-    }
-
-    #[track_caller]
-    fn seen_in(
-        &self,
-        place: &Place,
-        arguments: &[&str],
-        what: &str,
-        is_so: impl Fn(&Value) -> bool,
-    ) -> Value {
-        let mut last = Value::Null;
-        let seen = seen_within_patience(|| {
-            let said = self.ask(place, arguments);
-            assert_eq!(said.code, Some(0), "{said:?}");
-            last = serde_json::from_str(&said.out).expect("one JSON document");
-            is_so(&last).then(|| last.take())
-        });
-        seen.unwrap_or_else(|waited| panic!("{what}: not after {waited:?}, but {last:#}"))
+    pub(crate) fn flows_when(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        awaited(what, || flows_at(&self.control), is_so)
     }
 
     /// Runs a subcommand that talks to this daemon.
@@ -226,6 +197,17 @@ impl Drop for Daemon {
             drop(self.child.wait());
         }
     }
+}
+
+/// What a daemon says once `is_so` holds of it.
+#[track_caller]
+fn awaited(what: &str, look: impl Fn() -> Value, is_so: impl Fn(&Value) -> bool) -> Value {
+    let mut last = Value::Null;
+    let seen = seen_within_patience(|| {
+        last = look();
+        is_so(&last).then(|| last.take())
+    });
+    seen.unwrap_or_else(|waited| panic!("{what}: not after {waited:?}, but {last:#}"))
 }
 
 /// The lines that a program writes, as they come.

@@ -103,7 +103,7 @@ impl ToldSite {
     #[track_caller]
     pub(crate) fn status_when(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let daemon = self.daemon.as_ref().expect("it was asked for");
-        daemon.status_when(&self.place, what, is_so)
+        daemon.status_when(what, is_so)
     }
 
     fn home(&self, host: Host) -> &Namespace {

@@ -2,7 +2,6 @@
 
 use super::wiring::inside;
 use super::{Daemon, LINK, MOBILE, Path, Transfer, Version, keeps_something};
-use crate::support::Place;
 use outlast_base::time::Instant;
 use outlast_linux::monitor::{Change, RouteMonitor};
 use outlast_linux::netlink::{Prefix, Route, RouteSocket};
@@ -13,9 +12,9 @@ use std::net::{IpAddr, Ipv4Addr};
 impl Path {
     /// Cuts the link amid `transfer` for so long that it would by itself go on late, and mends it: it
     /// goes on at once, and arrives whole.
-    pub(crate) fn cut_amid(&self, place: &Place, daemon: &Daemon, mut transfer: Transfer) {
+    pub(crate) fn cut_amid(&self, daemon: &Daemon, mut transfer: Transfer) {
         self.cut();
-        daemon.status_when(place, "something that is held", keeps_something);
+        daemon.status_when("something that is held", keeps_something);
         let by_itself = transfer.wait_for_long_timeout();
         let up = self.mend();
         transfer.assert_resumes_before(by_itself, up);

@@ -4,9 +4,12 @@ pub(crate) use crate::place::{Place, Said};
 
 use crate::hip::pace;
 use outlast_base::time::Duration;
+use outlast_daemon::control::{self, Request};
 use outlast_linux::clock;
 use outlast_skip::skip;
+use serde_json::Value;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -27,6 +30,27 @@ pub(crate) fn allow_descriptors(wanted: u64) -> bool {
         skip("so many descriptors are not allowed");
     }
     is_allowed
+}
+
+/// Asks the daemon that listens at `socket` what `outlast status --json` prints. A process for each question of a test
+/// that waits for something would cost more than all else in it.
+#[track_caller]
+pub(crate) fn status_at(socket: &Path) -> Value {
+    answer(socket, Request::Status)
+}
+
+/// Asks for what `outlast status --json --flows` prints.
+#[track_caller]
+pub(crate) fn flows_at(socket: &Path) -> Value {
+    /// The command's own limit.
+    const LIMIT: usize = 20;
+    answer(socket, Request::Flows { limit: LIMIT })
+}
+
+#[track_caller]
+fn answer(socket: &Path, request: Request) -> Value {
+    let answer = control::ask(socket, request);
+    answer.unwrap_or_else(|failure| panic!("{}: {failure}", socket.display()))
 }
 
 /// Repeats a call that is interrupted. The kernel does not where a socket has a timeout, and somebody who stops a
