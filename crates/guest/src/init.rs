@@ -119,7 +119,8 @@ fn prepare() -> io::Result<()> {
         let _ = fs::write("/sys/fs/cgroup/cgroup.subtree_control", controller);
     }
     sethostname(b"guest")?;
-    for name in AT_ONCE {
+    let loaded = fs::read_to_string(modules::place(modules::LOADED))?;
+    for name in AT_ONCE.into_iter().chain(loaded.lines()) {
         match modules::load(name) {
             // Built in.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

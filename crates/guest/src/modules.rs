@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 /// The guest's directory of modules, with the list of them.
 pub(crate) const DIRECTORY: &str = "/lib/outlast-modules";
 const INDEX: &str = "index.json";
+/// The list of modules that the guest loads before its state is saved, one a line.
+pub(crate) const LOADED: &str = "loaded";
 
 /// Everything that the lab, the daemon, and the links of guests are made of. Some are built in, some no kernel has
 /// any more: what is not found is left out.
@@ -58,6 +60,9 @@ pub(crate) const ALL: &[&str] = &[
     "tunnel4",
     "tunnel6",
     "gcm",
+    "ctr",
+    "ghash_generic",
+    "crypto_null",
     "cbc",
     "hmac",
     "sha1_generic",

@@ -90,7 +90,34 @@ const PROGRAMS: &[&str] = &[
     "uname",
     "unshare",
     "wc",
+    "wg",
     "xargs",
+];
+/// Kernel modules that many tests use. None that gives every namespace an interface, as those of most tunnels do.
+const MODULES: &[&str] = &[
+    "8021q",
+    "bridge",
+    "cls_bpf",
+    "esp4",
+    "inet_diag",
+    "macvlan",
+    "nf_conntrack",
+    "nf_tables",
+    "nfnetlink",
+    "nfnetlink_queue",
+    "nft_chain_nat",
+    "nft_ct",
+    "nft_masq",
+    "nft_nat",
+    "nft_queue",
+    "sch_fq_codel",
+    "sch_ingress",
+    "sch_netem",
+    "tcp_diag",
+    "udp_diag",
+    "unix_diag",
+    "wireguard",
+    "xfrm_user",
 ];
 /// Files of this machine's that those programs read.
 const FILES: [&str; 6] = [
@@ -133,7 +160,9 @@ pub(crate) fn repository() -> PathBuf {
 pub(crate) fn state(kernel: &Kernel, tests: &Path) -> anyhow::Result<State> {
     let work = TempDir::new().context("cannot make a temporary directory")?;
     let this = std::env::current_exe().context("cannot find this program's file")?;
-    let mut image = Image::new(&this).with_memory_mib(MEMORY_MIB);
+    let mut image = Image::new(&this)
+        .with_memory_mib(MEMORY_MIB)
+        .with_modules_loaded(MODULES);
     // `target/debug/outlast` stands above `target/debug/deps/TESTS`.
     let command = tests.ancestors().nth(2).map(|place| place.join("outlast"));
     let command = command.filter(|command| command.is_file());
