@@ -27,6 +27,7 @@ mod host;
 mod idle;
 mod indicators;
 mod killing;
+mod links;
 mod live;
 mod memory;
 mod metrics;

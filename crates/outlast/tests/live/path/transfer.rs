@@ -277,10 +277,15 @@ impl Transfer {
 
     /// When the sender will try again by itself, if that is not for long.
     pub(crate) fn long_timeout(&self) -> Option<Instant> {
+        self.timeout_after(LONG)
+    }
+
+    /// When the sender will try again by itself, if that is not for so long.
+    pub(crate) fn timeout_after(&self, shortest: Duration) -> Option<Instant> {
         let now = clock::now();
         let info = TcpInfo::of(&self.out).expect("a TCP socket");
         let rest = info.until_next_timeout()?;
-        (rest >= LONG).then(|| now + rest)
+        (rest >= shortest).then(|| now + rest)
     }
 
     /// When the receiver got something new for the first time after `up`.
