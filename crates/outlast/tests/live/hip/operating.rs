@@ -1,10 +1,11 @@
 //! What `outlast status` and the metrics tell of a host that moves, and how little the unit of
 //! systemd leaves it.
 
-use super::{Daemon, Hosts, PATIENCE, PLACES, Sender, connect, pace, read, start, table};
+use super::{Daemon, Hosts, PATIENCE, PLACES, Sender, connect, read, start, table};
 use crate::metrics::judged;
 use crate::operating::{NETWORK, STRANGER, as_somebody, as_unit, heard, is_superuser, status_of};
 use crate::path::metrics::ask;
+use crate::path::{OFTEN, wait};
 use crate::support::{Place, Said, status_at};
 use outlast_linux::clock;
 use rustix::process::{Pid, Signal, kill_process};
@@ -35,7 +36,7 @@ fn status_when(place: &Place, name: &str, is_wanted: impl Fn(&Value) -> bool) ->
             return status;
         }
         assert!(clock::now() - begun < PATIENCE, "{status:#}");
-        pace();
+        wait(OFTEN);
     }
 }
 

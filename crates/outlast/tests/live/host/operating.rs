@@ -1,12 +1,12 @@
 //! What `outlast status`, `notify`, `reload` and the metrics do with an agent beside a host's TCP, and
 //! how little the unit of systemd leaves it.
 
-use super::{AT_ONCE, Agent, Hosts, PATIENCE, ip, pause};
+use super::{AT_ONCE, Agent, Hosts, PATIENCE, ip};
 use crate::metrics::judged;
 use crate::operating::{NETWORK, STRANGER, as_somebody, as_unit, heard, is_superuser, status_of};
 use crate::path::metrics::ask;
+use crate::path::{OFTEN, wait};
 use crate::support::{Place, Said, status_at};
-use outlast_base::time::Duration;
 use outlast_linux::clock;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub(super) fn status_when(place: &Place, is_wanted: impl Fn(&Value) -> bool) -> 
             return status;
         }
         assert!(clock::now() - begun < PATIENCE, "{status:#}");
-        pause(Duration::from_millis(10));
+        wait(OFTEN);
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn wait(time: Duration) {
 /// By far longer than anything takes, on a machine that has much else to do.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// How often something is looked at of which nobody tells.
-const OFTEN: Duration = Duration::from_millis(50);
+pub(crate) const OFTEN: Duration = Duration::from_millis(50);
 
 /// Whether something of a connection that the daemon's status lists is acknowledged in the mobile's
 /// name.
