@@ -89,7 +89,7 @@ fn goes_on_after(over: Option<Over>, congestion: &str) -> Option<Duration> {
     site.cut(Cut::BlackHole).expect("the link lives");
     wait(OUTAGE);
     if let Some(daemon) = &daemon {
-        let status = daemon.status(&place);
+        let status = daemon.status();
         assert_eq!(status["counters"]["silences"], 1, "{over:?}: {status:#}");
     }
     let back = site.mend().expect("the link lives");
