@@ -64,6 +64,7 @@ fn an_interface_that_gets_its_name_late_is_known_with_all_that_it_has() {
     let Some(daemon) = Daemon::start(&place, &path.gateway, "hold") else {
         return;
     };
+    daemon.wait_until_asked();
     assert!(rename(&path, OTHER, LINK));
     daemon.status_when("a link that is there", is("up"));
     let to = MOBILE.of(Version::V4);

@@ -1,12 +1,13 @@
 //! `outlast run` in a namespace.
 
-use super::{LINK, seen_within_patience, skip};
+use super::{LINK, seen_within_patience, skip, until};
 use crate::support::{Place, Said, flows_at, status_at};
 use outlast_linux::namespace::Namespace;
 use outlast_linux::process;
 use rustix::fd::AsFd;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
@@ -121,6 +122,13 @@ impl Daemon {
         let mut command = command(place, namespace, control);
         command.args(["--data-path", over.name()]);
         Said::of(command.output().expect("outlast was built"))
+    }
+
+    /// Waits until it can be asked: it says first of what it waits for.
+    pub(crate) fn wait_until_asked(&self) {
+        until("it can be asked", || {
+            UnixStream::connect(&self.control).is_ok()
+        });
     }
 
     /// What `outlast status --json` says.
