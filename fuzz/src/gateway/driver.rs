@@ -104,7 +104,9 @@ impl World {
                 let since = self.now.since(Instant::ZERO);
                 let since = since.saturating_sub(Duration::from_millis(u64::from(b) << (c % 12)));
                 let since = Instant::ZERO + since;
-                self.gateway.handle_silence(self.now, link(a), since);
+                if let Some(flow) = self.known_flow(a) {
+                    self.gateway.handle_silence(self.now, &flow, since);
+                }
             }
             _ => self.check_reports(),
         }
