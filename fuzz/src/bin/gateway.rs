@@ -323,6 +323,11 @@ impl World {
                 assert!(self.mechanisms.iter().any(|one| supervises(*one)));
                 assert!(packet.tcp().is_some_and(|tcp| !is_lone(tcp.flags)));
             }
+            // It goes on without an echo from before an outage.
+            (Verdict::Taken(TakeReason::Freshened), FromLink) => {
+                let stamps = packet.tcp().and_then(|tcp| tcp.options.timestamps);
+                assert!(stamps.is_some(), "{packet:?} has no echo");
+            }
             // It waits for others, and the near host gets the newest.
             (Verdict::Taken(TakeReason::Gathered), FromLink) => {
                 assert_eq!(packet.sequence_len(), 0, "{packet:?} is gathered");

@@ -182,10 +182,15 @@ impl World {
         // receiver takes.
         let supervised = self.mechanisms.iter().any(|one| supervises(*one));
         let may_be_renewed = self.may_acknowledge_ahead() || supervised;
-        // So may what a sender without SACK does not repeat after an outage.
+        // So may what a sender without SACK does not repeat after an outage, and nothing echoes a timestamp from before one.
         let is_hole = matches!(
             transmit.reason,
-            SendReason::Kept | SendReason::Unacknowledged | SendReason::RepeatedKick
+            SendReason::Kept
+                | SendReason::Unacknowledged
+                | SendReason::RepeatedKick
+                | SendReason::NewestAck
+                | SendReason::Gathered
+                | SendReason::Fresh
         );
         let may_be_filled = may_be_renewed || is_hole && self.may_fill_holes();
         // A reset of the gateway's own waits for the link as a host's does.
@@ -201,6 +206,8 @@ impl World {
             && transmit.direction == ToLink
             && packet.sequence_len() > 0
             && !is_lone(tcp.flags)
+            // That its host sends now, and passes.
+            && transmit.reason != SendReason::Fresh
             && let Some(key) = FlowKey::of_tcp(packet.header(), ToLink)
             && let Some(flow) = self.known.flow(&key).filter(|_| self.sees_all)
             // Before its hosts have met, nobody knows what is acknowledged.
