@@ -369,10 +369,14 @@ impl Hold {
         let acked = cx.flow.near.acked;
         let is_bare = packet.sequence_len() == 0 && tcp.flags == TcpFlags::ACK;
         let may_wait = is_bare && cx.rules.has(HoldRule::GatherAnswers);
-        let is_filled_here = !self.kept.has_no_copy_of(acked);
+        // A sender with neither SACK nor timestamps counts acknowledgements, and fills a hole with each; so does one
+        // that is to repeat the rest.
+        let lacks_both = cx.sack == Some(false) && self.aftermath.newest_stamp().is_none();
+        let counts = lacks_both || self.scope == Scope::Few;
+        let is_filled_here = !counts && !self.kept.has_no_copy_of(acked);
         if may_wait && is_filled_here && self.aftermath.is_one_answer(acked) {
             let is_news = observation.newly_acked > 0;
-            let patience = is_news.then(|| cx.flow.rtt.patience());
+            let patience = is_news.then(|| cx.flow.rtt.smoothed() / 4);
             if self.gathered.add(cx.now, patience, packet, cx.budget) {
                 return Verdict::Taken(TakeReason::Gathered);
             }

@@ -7,15 +7,17 @@
 //! something that was sent twice, and the sender takes its timeout for spurious (RFC 5682, section 2.1, step 3b) as before.
 //!
 //! Only answers that the near host need not hear at once wait: the gateway itself has what the far host
-//! lacks next, and sends it. They wait until all is acknowledged, or for a round trip without news, [`LONGEST`] at most.
+//! lacks next, and sends it. They wait until all is acknowledged, or for a quarter of a round trip without news, [`LONGEST`] at most.
 
 use super::latest::Latest;
 use crate::limits::Budget;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
+/// Answers that come one after the other are no further apart where hosts are near each other.
+const SHORTEST: Duration = Duration::from_millis(20);
 /// However long round trips are, answers wait no longer for the next.
-const LONGEST: Duration = Duration::from_secs(2);
+const LONGEST: Duration = Duration::from_millis(200);
 
 /// The newest answer that waits, and until when.
 #[derive(Debug, Default)]
@@ -40,7 +42,7 @@ impl Gathered {
             return false;
         }
         self.until = patience
-            .map(|patience| now + patience.min(LONGEST))
+            .map(|patience| now + patience.clamp(SHORTEST, LONGEST))
             .or(self.until);
         true
     }

@@ -101,7 +101,13 @@ impl StaleEcho {
     /// `packet` towards the far host, with another echo if its own is from before the return: the first timestamp that the far
     /// host has shown since, or none as long as it has shown none.
     pub(super) fn freshen(&self, packet: &Packet) -> Option<Packet> {
-        let echo = packet.tcp().and_then(Stamp::echo_of)?;
+        let tcp = packet.tcp()?;
+        let echo = Stamp::echo_of(tcp)?;
+        // What says nothing new is no round trip.
+        let told = self.told.newest().filter(|_| self.doubt == Doubt::None);
+        if told.is_some_and(|told| tcp.ack.at_or_before(told)) {
+            return None;
+        }
         let fresh = match self.stale {
             Stale::All => Stamp::NONE,
             Stale::Before(first) if echo.is_before(first) => first,
