@@ -132,8 +132,31 @@ fn an_acknowledgement_for_which_there_is_no_memory_passes() {
         held_in_all: ByteCount(0),
         ..Limits::default()
     });
-    assert_eq!(near_ack(&mut path, 2 * MSS, BEFORE), None);
-    assert_eq!(path.sent(), []);
+    let freshened = Some(TakeReason::Freshened);
+    assert_eq!(near_ack(&mut path, 2 * MSS, BEFORE), freshened);
+    assert_eq!(path.sent(), [Sent::Ack(2 * MSS)]);
+}
+
+/// Data that waited tells the far host of a request that is as old as the outage. It was too short for the request to be
+/// acknowledged without timestamps first.
+#[test]
+fn data_that_waited_echoes_nothing_from_before_the_outage() {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    far_data(&mut path, 0, BEFORE);
+    path.down();
+    let ack = path.near_ack_packet(MSS).tcp().expect("TCP").ack;
+    for n in 0..2 {
+        let answer = timed(&path.data_packet(n * MSS, MSS), Some((AFTER, BEFORE)));
+        path.near_sends(&with(&answer, |tcp| tcp.ack = ack));
+    }
+    path.after_ms(500);
+    path.up();
+    // The far host has shown no timestamp since.
+    assert_eq!(path.echoes_told(), [0, 0]);
+    far_data(&mut path, MSS, AFTER);
+    let late = timed(&path.near_ack_packet(2 * MSS), Some((AFTER, BEFORE)));
+    path.near_sends(&late);
+    assert_eq!(path.echoes_told(), [AFTER]);
 }
 
 /// The far host has typed so many bytes at a time, eight times, and each was acknowledged just before the link went.

@@ -154,8 +154,9 @@ impl PathMechanism for Hold {
         let is_on_link = direction == Direction::ToLink && verdict == Verdict::Pass;
         let verdict = match is_on_link && cx.link.state == LinkState::Up {
             true => {
+                let verdict = self.freshen_for_far(cx, packet);
                 self.stale_echo.note_passed(cx.now, tcp);
-                self.freshen_for_far(cx, packet)
+                verdict
             }
             false => verdict,
         };

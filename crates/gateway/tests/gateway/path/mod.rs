@@ -586,6 +586,14 @@ impl Path {
         echo.collect()
     }
 
+    /// The timestamps that segments echo which the gateway has sent to the far host since the last call.
+    pub(crate) fn echoes_told(&mut self) -> Vec<u32> {
+        let sent = std::iter::from_fn(|| self.gateway.poll_transmit());
+        let told = sent.filter(|transmit| transmit.direction == Direction::ToLink);
+        told.filter_map(|transmit| Some(transmit.packet.tcp()?.options.timestamps?.echo))
+            .collect()
+    }
+
     /// The near host's ports of all segments that the gateway has sent since the last call.
     pub(crate) fn sent_ports(&mut self) -> Vec<u16> {
         std::iter::from_fn(|| self.gateway.poll_transmit())
