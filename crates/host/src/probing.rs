@@ -13,8 +13,7 @@
 //! No pause is shorter than a round trip, and all peers together are probed [`MOST_PER_ROUND`] times in a [`ROUND`] at
 //! most. A retransmission by a connection's own timer counts as a probe.
 //!
-//! What breaks it: congestion that lets nothing through for as long as it takes a peer to count as silent, to which
-//! these packets add.
+//! Limit: probes add to congestion that lets nothing through until a peer counts as silent.
 
 use crate::control::{Connection, ConnectionId, Stage};
 use alloc::collections::BTreeMap;
@@ -37,7 +36,7 @@ const ROUND: Duration = Duration::from_millis(250);
 /// Probes of all peers in one pass.
 const MOST_PER_ROUND: usize = 64;
 
-/// When each silent peer is probed next.
+/// The next probe of each silent peer.
 #[derive(Debug)]
 pub(crate) struct Probes {
     /// A peer that is not there is due.
@@ -45,12 +44,12 @@ pub(crate) struct Probes {
     next_round: Instant,
 }
 
-/// What a pass shows of the connections with one peer.
+/// Connections with one peer, as a pass shows them.
 struct Candidates {
     /// The connection that has sent nothing for longest: one whose way a router has forgotten does not stand for the others twice.
     longest_quiet: ConnectionId,
     quiet_since: Instant,
-    /// When any of them sent last.
+    /// The last transmission of any of them.
     newest: Instant,
     /// The longest of their round trips.
     round_trip: Duration,
@@ -70,7 +69,7 @@ impl Probes {
         }
     }
 
-    /// When one of the `silent` peers is due.
+    /// The time when the first of the `silent` peers is due.
     pub(crate) fn due(&self, silent: &BTreeMap<IpAddr, Instant>) -> Option<Instant> {
         let at = |peer| self.at.get(peer).copied().unwrap_or(Instant::ZERO);
         let first = silent.keys().map(at).min()?;

@@ -39,10 +39,10 @@ pub enum Watch {
     End(IpAddr),
 }
 
-/// What came of a look at the peers.
+/// Result of a look at the peers.
 #[derive(Debug)]
 pub(crate) struct Judged {
-    /// How many are silent now and were not before.
+    /// The number of peers that are newly silent.
     pub(crate) begun: u64,
     /// Silent peers that a connection has heard, of which nobody has told yet.
     pub(crate) back: Vec<LinkId>,
@@ -55,7 +55,7 @@ pub(crate) struct Silence {
     attended: BTreeSet<IpAddr>,
     /// When each was heard last.
     silent: BTreeMap<IpAddr, Instant>,
-    /// When each is tried next, if they are tried.
+    /// The next try of each; `None` if silent peers are not tried.
     probes: Option<Probes>,
     /// When the silent ones are judged again.
     again: Instant,

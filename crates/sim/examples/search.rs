@@ -63,7 +63,7 @@ const ARMS: [Arm; 7] = [
         ["none", "retransmission-trigger", "none"],
     ),
 ];
-/// What the cells that are worse are counted by.
+/// Keys by which the worse cells are counted.
 const KEYS: [&str; 7] = [
     "process",
     "indicator",
@@ -82,7 +82,7 @@ const DEADLINE: f64 = 900.0;
 struct Cell {
     number: u64,
     round_trip: f64,
-    /// What counts it among others in the tables.
+    /// The drawn values, by which tables count it.
     kind: BTreeMap<&'static str, String>,
     /// The scenario file, with `@GATEWAY`, `@MOBILE` and `@FIXED` for the mechanisms.
     text: String,
@@ -233,7 +233,7 @@ fn draw_outages(draw: &mut Draw) -> (&'static str, String, Option<String>) {
     }
 }
 
-/// What came of the runs of one arm.
+/// Results of the runs of one arm.
 #[derive(Clone, Default)]
 struct Ends {
     /// For each run the mean time at which its connections ended, in seconds.

@@ -69,7 +69,7 @@ pub(super) struct Settings {
     pub(super) immediate_retransmission: Option<bool>,
     /// Whether connections that were away for less than their timeouts start slowly where the path is new.
     pub(super) slow_start_on_new_path: bool,
-    /// Whether silent peers are tried at pauses that grow slowly.
+    /// Try silent peers at pauses that grow slowly.
     pub(super) probes_silent_peers: bool,
     /// How indicators that flap are damped.
     pub(super) damping: Damping,

@@ -1,11 +1,12 @@
-//! How what the gateway sends leaves this host, past the host's own firewall.
+//! Sending through the host's own firewall.
 //!
-//! What goes towards the link goes through the output hook, where it is exempt from connection tracking: its addresses are
-//! those on the link, and must not be translated again. A firewall there that accepts only what belongs to a tracked connection drops
-//! it. Such a packet is sent once more as it was before its addresses were translated, and tracked: to the firewall it is of its
-//! connection then, and it is translated as its original was. Once that has worked, packets go that way first.
+//! A packet towards the link passes the output hook exempt from connection tracking: its addresses are those on the link, and
+//! must not be translated again. A firewall that accepts only packets of tracked connections drops it. The packet is
+//! then sent once more as it was before translation, and tracked: the firewall takes it for one of its
+//! connection, and it is translated as its original was. Once that has worked, packets go that way first.
 //!
-//! What is not of a tracked connection, and an ICMP error on one whose addresses are translated, goes untracked alone.
+//! Two kinds of packets go untracked alone: those of no tracked connection, and ICMP errors on a connection whose addresses are
+//! translated.
 
 use outlast_linux::netfilter::NetfilterError;
 use outlast_linux::netfilter::rules::TRACKED;

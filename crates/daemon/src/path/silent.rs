@@ -27,7 +27,7 @@ pub(crate) struct Silent {
     pub(crate) link: LinkId,
     pub(crate) flow: FlowKey,
     pub(crate) since: Instant,
-    /// When the first data of the connection went towards the link that is not answered.
+    /// The time of the oldest unanswered data towards the link.
     pub(crate) owed_since: Instant,
 }
 
@@ -50,7 +50,7 @@ impl SilenceWatch {
         }
     }
 
-    /// When to look for silent links, because somebody waits for it.
+    /// The next search for silent links; `None` if no connection waits for one.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         (!self.told.is_empty()).then_some(self.may_search_at)
     }
@@ -122,7 +122,7 @@ impl SilenceWatch {
         self.remembered.insert(silent.flow, silent.owed_since);
     }
 
-    /// Whether the table may be searched now.
+    /// True if the table may be searched now.
     pub(super) fn may_search(&self, now: Instant) -> bool {
         now >= self.may_search_at
     }

@@ -127,7 +127,7 @@ impl Status {
         )
     }
 
-    /// What a firewall of this host has dropped, if anything.
+    /// Packets that a firewall of this host has dropped; `None` if none.
     fn forbidden(&self) -> Option<String> {
         let packets = self.counters.forbidden;
         let said = || {

@@ -70,9 +70,9 @@ impl Default for SilenceConfig {
 /// Data of one connection that its far host has left unanswered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Debt {
-    /// When the first of it went towards the link since the far host was heard last.
+    /// The time of the first such data since the far host was heard last.
     pub since: Instant,
-    /// How long an answer may take.
+    /// The longest time that an answer may take.
     pub patience: Duration,
 }
 
@@ -119,7 +119,7 @@ pub(super) struct Silence {
 /// One link, as long as there are connections behind it.
 #[derive(Debug, Default)]
 struct Behind {
-    /// When anybody behind the link was heard last, or an indicator has spoken of it, since somebody owed an answer.
+    /// The last sign of life behind the link, or report of an indicator, since an answer was owed.
     heard: Option<Instant>,
     suspicion: Option<Suspicion>,
 }
@@ -147,7 +147,7 @@ pub(crate) struct FlowSilence {
     probes: u16,
     /// When the last one was sent.
     probed_at: Instant,
-    /// When data went towards the far host, which has not been heard since.
+    /// The time of the oldest data that the far host has left unanswered.
     owed_since: Option<Instant>,
     /// The window that the far host has offered last ends before another one that it has offered.
     has_shrunk: bool,

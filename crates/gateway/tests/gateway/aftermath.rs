@@ -38,7 +38,7 @@ fn an_echo_of_the_return_or_later_passes() {
     assert!(back <= 20_000 && heard.is_empty(), "{back}: {heard:?}");
 }
 
-/// What was sent after the return echoes nothing that is older.
+/// An acknowledgement of data from after the return cannot echo an older timestamp.
 #[test]
 fn echoes_are_left_alone_once_all_of_before_has_arrived() {
     let mut path = Path::established(PathMechanismKind::Hold);

@@ -204,8 +204,7 @@ fn the_first_packet_brings_all_that_was_lost() {
     assert_eq!(sent(&mut path), (vec![], 0));
 }
 
-/// What another connection's near host has acknowledged last may be lost, however long the silence lasts, and the far host
-/// then waits for it.
+/// The last acknowledgement of another connection may be lost, however long the silence lasts, and its far host waits for it.
 #[test]
 fn the_first_packet_brings_the_last_acknowledgement_of_another_connection() {
     let mut path = listening();

@@ -53,7 +53,7 @@ fn pass_time(host: &mut Host, stack: &mut Stack, end: Instant) -> Vec<Instant> {
     stack.log[before..].iter().map(|entry| entry.0).collect()
 }
 
-/// When a lone connection sends again that nobody helps, whose timeout doubles up to `longest`.
+/// Retransmissions of a lone connection that nobody helps, whose timeout doubles up to `longest`.
 fn own_timeouts(longest: Duration, end: Instant) -> Vec<Instant> {
     let (mut now, mut timeout, mut all) = (at(1_000) + TIMEOUT, TIMEOUT, vec![]);
     while now < end {

@@ -41,8 +41,9 @@ const POST_ROUTING: Chain = Chain {
     hook: 4,
     priority: 350,
 };
-/// What this process sends towards the link has been tracked and translated before, but for what it sends as it was before
-/// that ([`TRACKED`]).
+/// Exempts this process's packets towards the link from connection tracking: they were tracked and translated before.
+///
+/// Packets that are sent as before their translation bear [`TRACKED`], and are tracked.
 const LOCAL_OUT: Chain = Chain {
     name: "resent",
     hook: 3,

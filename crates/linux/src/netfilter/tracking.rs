@@ -61,7 +61,7 @@ impl ConnectionTracking {
     /// Begins a conversation about the calling thread's namespace; `None` where no connections are tracked.
     ///
     /// # Errors
-    /// When the process is out of descriptors.
+    /// An error if the process is out of descriptors.
     pub fn open() -> Result<Option<Self>, NetfilterError> {
         if !Path::new(SIGN).exists() {
             return Ok(None);
@@ -75,7 +75,7 @@ impl ConnectionTracking {
     /// `None` if their connection is not tracked.
     ///
     /// # Errors
-    /// When the kernel does not tell of its connections.
+    /// An error if the kernel does not tell of its connections.
     pub fn before_translation(&self, sent: Tuple) -> Result<Option<Tuple>, NetfilterError> {
         let answered = sent.reversed();
         let request = Message::new(GET, NLM_F_REQUEST | NLM_F_ACK, ASKED, family(&answered), 0)

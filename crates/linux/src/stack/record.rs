@@ -167,7 +167,7 @@ impl Record {
 /// Timeouts of a connection that has sent something so long after it last heard anything. The kernel counts them in
 /// eight bits: after the 256th in a row it has had none, but its timeout is still doubled.
 fn timeouts(retransmits: u8, backoff: u8, unheard: Duration) -> u32 {
-    /// Where nothing was heard for so long, there were timeouts.
+    /// A connection that has heard nothing for longer has had timeouts.
     const LONG: Duration = Duration::from_secs(10);
     match retransmits {
         0 if backoff > 0 && unheard >= LONG => u32::from(u8::MAX) + 1,

@@ -1,7 +1,7 @@
 //! A firewall on the gateway's own host that lets out only what belongs to a tracked connection: what the gateway sends again
 //! passes it, as the originals did. Where a firewall drops it all the same, the status says so.
 //!
-//! Where this machine lacks what that needs, a test says so and ends.
+//! A test says so and ends on a machine that lacks what it needs.
 
 use crate::path::told::ToldSite;
 use crate::path::wiring::add_rules;
@@ -29,7 +29,7 @@ fn lets_out_what_is_tracked() -> String {
         .into()
 }
 
-/// Likewise, and all connections have the host's address on the link.
+/// The host's own packets leave it only as those of known connections, and all bear its address on the link.
 fn lets_out_what_is_tracked_and_masks() -> String {
     lets_out_what_is_tracked()
         + &format!(

@@ -30,7 +30,7 @@ const ROOM: usize = 100_000;
 const LENGTH: Duration = Duration::from_secs(8);
 /// Three round trips of the link, what waits in its queues, and what a slow processor needs.
 const AT_ONCE: Duration = Duration::from_millis(500);
-/// What takes longer, and not as long as any control.
+/// Bound of cases that take longer than [`AT_ONCE`], and less than any control.
 const LATER: Duration = Duration::from_secs(1);
 /// A control must stall for longer than this.
 const STALL: Duration = Duration::from_secs(2);
@@ -72,16 +72,16 @@ impl Way {
 #[derive(Clone, Copy, Debug)]
 struct Stall {
     way: Way,
-    /// Their age at the end of the outage.
+    /// Time from the end of the outage until they arrive.
     lasted: Duration,
-    /// The same, had the sender been left alone.
+    /// Time from the end of the outage to the sender's own next timeout.
     alone: Duration,
 }
 
 /// Transfers that run at once.
 struct Transfers(Vec<(Way, Transfer)>);
 
-/// What became of them over an outage.
+/// Stalls of several transfers after one outage.
 #[derive(Clone, Debug)]
 struct Stalls(Vec<Stall>);
 

@@ -1,7 +1,7 @@
 //! A link that goes away without anybody saying so. Both data paths notice, also where a connection has data under way
 //! when another one is heard for the last time; and once the link is back, senders on either side of it go on.
 //!
-//! Where this machine lacks what that needs, a test says so and ends.
+//! A test says so and ends on a machine that lacks what it needs.
 
 use crate::path::told::ToldSite;
 use crate::path::{Daemon, Over, at_once, skip, wait};

@@ -49,7 +49,7 @@ struct Connection {
     near_next: u32,
     near_acked: u32,
     far_next: u32,
-    /// When data went out that was not repeated and is not acknowledged yet, so that it may be timed.
+    /// The time of data that can be timed: sent once, and not acknowledged yet.
     timed_since: Option<Instant>,
 }
 

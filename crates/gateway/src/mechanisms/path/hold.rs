@@ -404,7 +404,7 @@ impl Hold {
         is_obeyed.then(|| self.stale_echo.freshen(packet)).flatten()
     }
 
-    /// What passes to the far host echoes nothing from before the return.
+    /// Takes from a packet that passes to the far host an echo from before the return.
     fn freshen_for_far(&self, cx: &mut Context<'_>, packet: &Packet) -> Verdict {
         match self.fresh_for_far(cx, packet) {
             Some(fresh) => {
@@ -415,7 +415,7 @@ impl Hold {
         }
     }
 
-    /// What passes to the near host echoes nothing from before the return.
+    /// Takes from a packet that passes to the near host an echo from before the return.
     fn freshen(&mut self, cx: &mut Context<'_>, packet: &Packet, verdict: Verdict) -> Verdict {
         let is_obeyed = cx.rules.has(HoldRule::GatherAnswers);
         if verdict != Verdict::Pass || cx.link.state == LinkState::Down || !is_obeyed {

@@ -75,12 +75,12 @@ impl Kind {
         }
     }
 
-    /// The same with other ports of the switch.
+    /// Changes the queueing discipline of the switch's ports.
     pub(super) fn with_air(self, air: &'static str) -> Self {
         Self { air, ..self }
     }
 
-    /// The same where the routers ask for each other.
+    /// Lets the routers resolve each other's addresses.
     pub(super) fn among_strangers(self) -> Self {
         Self {
             are_introduced: false,

@@ -1,4 +1,4 @@
-//! What is at the other end of an outage is another one: a modem that was unplugged and comes back as a new interface of
+//! Links whose other end is replaced during an outage: a modem that was unplugged and comes back as a new interface of
 //! the old name, and a router that takes the address of one that has failed.
 
 use super::bed::{Bed, Kind, NETWORKS, PORTS, ROUTERS, ip, join, namespace, settle};

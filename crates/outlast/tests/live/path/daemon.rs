@@ -131,19 +131,19 @@ impl Daemon {
         });
     }
 
-    /// What `outlast status --json` says.
+    /// The document of `outlast status --json`.
     #[track_caller]
     pub(crate) fn status(&self) -> Value {
         status_at(&self.control)
     }
 
-    /// What `outlast status --json` says once `is_so` holds of it.
+    /// The document of `outlast status --json`, once `is_so` holds of it.
     #[track_caller]
     pub(crate) fn status_when(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         awaited(what, || self.status(), is_so)
     }
 
-    /// What `outlast status --json --flows` says once `is_so` holds of it.
+    /// The document of `outlast status --json --flows`, once `is_so` holds of it.
     #[track_caller]
     pub(crate) fn flows_when(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         awaited(what, || flows_at(&self.control), is_so)
@@ -207,7 +207,7 @@ impl Drop for Daemon {
     }
 }
 
-/// What a daemon says once `is_so` holds of it.
+/// A daemon's document, once `is_so` holds of it.
 #[track_caller]
 fn awaited(what: &str, look: impl Fn() -> Value, is_so: impl Fn(&Value) -> bool) -> Value {
     let mut last = Value::Null;

@@ -280,7 +280,7 @@ impl Transfer {
         self.timeout_after(LONG)
     }
 
-    /// When the sender will try again by itself, if that is not for so long.
+    /// The sender's own next retransmission; `None` if that is due before `shortest`.
     pub(crate) fn timeout_after(&self, shortest: Duration) -> Option<Instant> {
         let now = clock::now();
         let info = TcpInfo::of(&self.out).expect("a TCP socket");

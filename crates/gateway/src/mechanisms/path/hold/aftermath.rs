@@ -1,6 +1,6 @@
 //! The near host's timer after an outage: nothing that it hears makes a round trip of the outage.
 //!
-//! What was sent before an outage is acknowledged after it. A sender takes a round trip from that in one of two ways:
+//! Data from before an outage is acknowledged after it. A sender takes a round trip from that in one of two ways:
 //!
 //! - *By the echo* (RFC 7323, section 4.1), where the acknowledgement covers something that was sent twice, and with many
 //!   stacks always. Until the near host has heard that all of it has arrived, an echo from before the return is

@@ -10,7 +10,7 @@ impl Hold {
         self.scope = scope;
     }
 
-    /// Whether the near host gets nudges while the link is down.
+    /// Sets if the near host gets nudges while the link is down.
     pub(in crate::mechanisms::path) const fn set_nudging(&mut self, nudges: bool) {
         self.is_quiet = !nudges;
     }

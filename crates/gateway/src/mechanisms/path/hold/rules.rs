@@ -9,7 +9,7 @@
 pub enum HoldRule {
     /// The newest acknowledgement that the link dropped goes out, before all data.
     NewestAck,
-    /// What the near host has, and the far host may not know, is told without timestamps first, before that host is asked or woken;
+    /// The far host is told first without timestamps of data that it may not know to have arrived, before it is asked or woken;
     /// nothing that follows echoes a timestamp from before the outage.
     UntimedFirst,
     /// Before that, a far host that was told little at a time is sent ICMP errors about each number that it may stand at.
