@@ -249,12 +249,8 @@ fn fate(hosts: &Hosts, is_settled: impl FnMut() -> bool) -> Fate {
     (&passing[CLIENT]).write_all(b"hello").expect("it is open");
     pause(PASSING);
     hosts.cut(false);
-    // An agent that tries its silent peer leaves this error, which ends nothing.
-    let is_soft = |error: &io::Error| error.kind() == ErrorKind::NetworkUnreachable;
     let outcome = |sockets: &[TcpStream; 2]| match sockets[CLIENT].take_error() {
-        Ok(Some(error)) if !is_soft(&error) => Err(error),
-        Err(error) => Err(error),
-        Ok(_) => {
+        Ok(None) => {
             (&sockets[CLIENT]).write_all(b"again")?;
             let patience = Some(Duration::from_secs(20));
             sockets[SERVER]
@@ -262,6 +258,7 @@ fn fate(hosts: &Hosts, is_settled: impl FnMut() -> bool) -> Fate {
                 .expect("a socket");
             (&sockets[SERVER]).read_exact(&mut [0; 5])
         }
+        Ok(Some(error)) | Err(error) => Err(error),
     };
     let (passing, idle) = (outcome(&passing), outcome(&idle));
     until("nothing is restarted any more", is_settled);
@@ -273,12 +270,7 @@ fn fate(hosts: &Hosts, is_settled: impl FnMut() -> bool) -> Fate {
         .expect("a socket");
     let (read, given_up) = timed(|| again(|| (&lasting[CLIENT]).read(&mut [0; 5])));
     let error = read.expect_err("nothing comes");
-    // An agent that tries its silent peer leaves the connection an error that the kernel ends it with.
-    let is_given_up = matches!(
-        error.kind(),
-        ErrorKind::TimedOut | ErrorKind::NetworkUnreachable
-    );
-    assert!(is_given_up, "{error}");
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     Fate {
         passing,
         idle,
@@ -292,7 +284,8 @@ fn a_connection_lives_as_long_as_its_peer_asks_for_and_no_longer() {
         return;
     };
     let place = Place::new();
-    let limits = "at_least = \"1 s\"";
+    // A try of a silent peer would leave its error with the connection.
+    let limits = "at_least = \"1 s\"\n[host]\nprobes_silent_peers = false";
     let [client, server] = [(CLIENT, "2 s"), (SERVER, "8 s")].map(|(end, wish)| {
         let table = format!("advertise = \"{wish}\"\n{limits}");
         Agent::start(&place, &helped.ends[end], wish, &table)
