@@ -33,7 +33,7 @@ fn a_sender_that_has_repeated_something_hears_one_answer_to_all() {
     let mut path = back_again(true);
     for n in 2..=KEPT {
         path.far_ack(n * MSS);
-        path.after_ms(10);
+        path.after_ms(30);
     }
     assert_eq!(path.taken(), vec![TakeReason::Gathered; KEPT as usize - 1]);
     path.far_ack((KEPT + 1) * MSS);
@@ -53,12 +53,12 @@ fn a_sender_that_has_repeated_nothing_hears_each_answer() {
 }
 
 #[test]
-fn an_answer_waits_for_a_while_without_news() {
+fn an_answer_waits_for_a_round_trip_without_news() {
     let mut path = back_again(true);
     path.far_ack(2 * MSS);
-    path.after_ms(10);
+    path.after_ms(30);
     path.far_ack(3 * MSS);
-    path.after_ms(10);
+    path.after_ms(30);
     let heard = |path: &mut Path| {
         let sent = path.sent_with_reasons().into_iter();
         let heard = sent.filter(|(sent, _)| matches!(sent, Sent::Rereceived(_)));
@@ -114,4 +114,14 @@ fn answers_to_new_data_pass() {
     path.after_ms(40);
     path.far_ack((KEPT + 2) * MSS);
     assert_eq!(path.taken(), []);
+}
+
+/// Its timer may have been short: it repeats a segment whose answer waits.
+#[test]
+fn a_sender_that_repeats_what_has_arrived_hears_so() {
+    let mut path = back_again(true);
+    path.far_ack(2 * MSS);
+    assert_eq!(path.data(MSS, MSS), Some(TakeReason::JustResent));
+    let heard = (Sent::Rereceived(2 * MSS), SendReason::Gathered);
+    assert_eq!(path.sent_with_reasons(), [heard]);
 }

@@ -195,7 +195,11 @@ impl PathMechanism for Hold {
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.nudge.handle_timeout(cx.now, cx.link);
         if self.gathered.is_due(cx.now) {
-            self.hand_over(cx);
+            match self.kept.has_lost() {
+                // The rest has not had its turn.
+                true => self.gathered.postpone(cx.now, cx.flow.rtt.patience()),
+                false => self.hand_over(cx),
+            }
         }
         self.sleepers.handle_timeout(cx.now);
         if let Some(watch) = self.stand_in.takes_over(cx.now, self.kept.end()) {
@@ -375,9 +379,9 @@ impl Hold {
         let lacks_both = cx.sack == Some(false) && self.aftermath.newest_stamp().is_none();
         let counts = lacks_both || self.scope == Scope::Few;
         let is_filled_here = !counts && !self.kept.has_no_copy_of(acked);
+        let is_news = observation.newly_acked > 0;
         if may_wait && is_filled_here && self.aftermath.is_one_answer(acked) {
-            let is_news = observation.newly_acked > 0;
-            let patience = is_news.then(|| cx.flow.rtt.smoothed() / 4);
+            let patience = is_news.then(|| cx.flow.rtt.patience());
             if self.gathered.add(cx.now, patience, packet, cx.budget) {
                 return Verdict::Taken(TakeReason::Gathered);
             }
@@ -388,11 +392,9 @@ impl Hold {
 
     /// Gives the near host the answer that waits.
     fn hand_over(&mut self, cx: &mut Context<'_>) {
-        let round_trip = cx.flow.rtt.smoothed();
         // It waits only where the rule is obeyed.
         if let Some(packet) = self.gathered.take(cx.budget) {
-            let fresh = self.aftermath.freshen(cx.now, round_trip, &packet);
-            let newest = fresh.unwrap_or(packet);
+            let newest = self.aftermath.freshen(&packet).unwrap_or(packet);
             *cx.instead = Some((Direction::FromLink, newest, SendReason::Gathered));
         }
         self.aftermath.end_if_over(cx.flow.near.acked);
@@ -421,9 +423,7 @@ impl Hold {
         if verdict != Verdict::Pass || cx.link.state == LinkState::Down || !is_obeyed {
             return verdict;
         }
-        let fresh = self
-            .aftermath
-            .freshen(cx.now, cx.flow.rtt.smoothed(), packet);
+        let fresh = self.aftermath.freshen(packet);
         self.aftermath.end_if_over(cx.flow.near.acked);
         match fresh {
             Some(fresh) => {
@@ -623,9 +623,19 @@ impl Hold {
         let end = packet.tcp().map(|tcp| tcp.seq + packet.sequence_len());
         if end.is_some_and(|end| end.at_or_before(cx.flow.near.acked)) {
             // The far host has it; the sender has only not heard so yet.
-            return Verdict::Pass;
+            if self.gathered.is_empty() {
+                return Verdict::Pass;
+            }
+            cx.counters.suppressed += 1;
+            self.hand_over(cx);
+            return Verdict::Taken(TakeReason::JustResent);
         }
-        if observation.new_data && cx.link.state == LinkState::Up && self.drops_as_signal(cx) {
+        let is_new = observation.new_data && cx.link.state == LinkState::Up;
+        if is_new && !self.gathered.is_empty() {
+            // Its sender does not wait for its timer.
+            self.hand_over(cx);
+        }
+        if is_new && self.drops_as_signal(cx) {
             cx.counters.losses_signalled += 1;
             return Verdict::Taken(TakeReason::FullQueue);
         }

@@ -4,7 +4,7 @@
 //!
 //! - *By the echo* (RFC 7323, section 4.1), where the acknowledgement covers something that was sent twice, and with many
 //!   stacks always. Until the near host has heard that all of it has arrived, an echo from before the return is
-//!   replaced by what the near host's [clock](TimestampClock) showed one round trip ago, or at the return if that was later.
+//!   replaced by what the near host's [clock](TimestampClock) showed at the return.
 //! - *By the time of the only transmission* (RFC 6298, section 3), where the acknowledgement covers nothing that was sent twice:
 //!   Linux does so also with timestamps. Once the near host has repeated something, the far host's answers to what was
 //!   kept are [gathered](super::gathered) into one, which covers that.
@@ -14,7 +14,7 @@
 use super::clock::TimestampClock;
 use super::stamp::Stamp;
 use crate::links::LinkState;
-use outlast_base::time::{Duration, Instant};
+use outlast_base::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpHeader};
 
 /// One near host, its clock, and the last return of its link.
@@ -29,8 +29,7 @@ pub(super) struct Aftermath {
 /// The link's return, until the near host has heard that all it had sent by then has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Back {
-    at: Instant,
-    /// The near host's clock then; `None` if it sends no timestamps.
+    /// The near host's clock at the return; `None` if it sends no timestamps.
     clock: Option<Stamp>,
     /// The number behind all that it had sent.
     until: SeqNumber,
@@ -61,7 +60,6 @@ impl Aftermath {
     /// The link is back, and the near host has sent everything before `until`, of which `acked` has arrived.
     pub(super) fn begin(&mut self, now: Instant, acked: SeqNumber, until: SeqNumber) {
         self.back = until.after(acked).then(|| Back {
-            at: now,
             clock: self.clock.at(now),
             until,
         });
@@ -74,25 +72,15 @@ impl Aftermath {
         self.has_timed_out && is_open
     }
 
-    /// `packet` of the far host, with a fresh echo if its own is from before the return.
-    pub(super) fn freshen(
-        &self,
-        now: Instant,
-        round_trip: Duration,
-        packet: &Packet,
-    ) -> Option<Packet> {
-        let back = self.back?;
-        let clock = back.clock?;
+    /// `packet` of the far host, with an echo of the return if its own is from before it: so long did the data take.
+    pub(super) fn freshen(&self, packet: &Packet) -> Option<Packet> {
+        let clock = self.back?.clock?;
         let tcp = packet
             .tcp()
             .filter(|tcp| tcp.options.timestamps.is_some())?;
         // Another gateway may have left the echo out.
-        let echo = Stamp::echo_of(tcp);
-        if echo.is_some_and(|echo| !echo.is_before(clock)) {
-            return None;
-        }
-        let sent = back.at.max(now - round_trip);
-        Some(self.clock.at(sent)?.echo_in(packet))
+        let is_fresh = Stamp::echo_of(tcp).is_some_and(|echo| !echo.is_before(clock));
+        (!is_fresh).then(|| clock.echo_in(packet))
     }
 
     /// The near host hears that everything before `acked` has arrived.

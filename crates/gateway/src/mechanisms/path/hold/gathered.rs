@@ -7,7 +7,7 @@
 //! something that was sent twice, and the sender takes its timeout for spurious (RFC 5682, section 2.1, step 3b) as before.
 //!
 //! Only answers that the near host need not hear at once wait: the gateway itself has what the far host
-//! lacks next, and sends it. They wait until all is acknowledged, or for a quarter of a round trip without news, [`LONGEST`] at most.
+//! lacks next, and sends it. They wait until all is acknowledged, or for a round trip without news in which nothing waits for its turn, [`LONGEST`] at most.
 
 use super::latest::Latest;
 use crate::limits::Budget;
@@ -17,7 +17,7 @@ use outlast_wire::Packet;
 /// Answers that come one after the other are no further apart where hosts are near each other.
 const SHORTEST: Duration = Duration::from_millis(20);
 /// However long round trips are, answers wait no longer for the next.
-const LONGEST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// The newest answer that waits, and until when.
 #[derive(Debug, Default)]
@@ -45,6 +45,11 @@ impl Gathered {
             .map(|patience| now + patience.clamp(SHORTEST, LONGEST))
             .or(self.until);
         true
+    }
+
+    /// The rest is not on its way yet: answers wait for `patience` more.
+    pub(super) fn postpone(&mut self, now: Instant, patience: Duration) {
+        self.until = Some(now + patience.clamp(SHORTEST, LONGEST));
     }
 
     /// Whether what waits has waited for long enough.
