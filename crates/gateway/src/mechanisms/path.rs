@@ -221,6 +221,8 @@ pub enum SendReason {
     Question,
     /// An ICMP error to a sender that waits for its timeout: it takes a back-off back (RFC 6069).
     Unreachable,
+    /// An ICMP error to a sender whose path takes smaller packets only since the link is back (RFC 1191, RFC 8201).
+    TooBig,
     /// An acknowledgement of the far host's, as far and with the window as a supervisor host passes it on.
     Supervised,
     /// An offer to compress, or its answer, which goes beside what the gateway sends.

@@ -1,6 +1,7 @@
 //! How the gateway behaves, one file per mechanism or claim.
 
 mod path;
+mod path_mtu;
 
 mod acknowledge_ahead;
 mod aftermath;

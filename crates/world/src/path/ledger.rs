@@ -214,6 +214,7 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::Probe => "asks a silent link whether it is back",
         SendReason::Question => "asks the far host whether it has sent what is lost",
         SendReason::Unreachable => "takes back a back-off of a sender that waits for its timeout",
+        SendReason::TooBig => "tells a sender that its path takes smaller packets only",
         SendReason::Gathered => "newest of the answers to what was kept",
         SendReason::Fresh => {
             "answer with a fresh timestamp instead of an echo from before the outage"

@@ -53,6 +53,7 @@ mod latest;
 mod newest_ack;
 mod nudge;
 mod order;
+mod path_mtu;
 mod retention;
 mod rules;
 mod segment;
@@ -64,6 +65,7 @@ mod stamp;
 mod stand_in;
 mod window;
 
+use super::unreachable::too_big;
 use super::{
     Account, Context, Info, Outgoing, PathMechanism, SendReason, TakeReason, Verdict, Waiting,
 };
@@ -82,6 +84,7 @@ use newest_ack::NewestAck;
 use nudge::Nudge;
 use outlast_base::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
+use path_mtu::{News, PathMtu};
 pub(crate) use retention::Retention;
 pub use rules::{HoldRule, HoldRules};
 use segment::{CopyChoice, Fate, Segment};
@@ -118,6 +121,7 @@ pub(super) struct Hold {
     stand_in: StandIn,
     stale_echo: StaleEcho,
     signal: Signal,
+    path_mtu: PathMtu,
     /// Spare the near host the [nudges](nudge) while the link is down.
     is_quiet: bool,
 }
@@ -127,10 +131,14 @@ enum Next {
     /// The far host's last acknowledgement, for the near host: a [nudge](nudge) while the link is down, a duplicate after
     /// its return.
     Nudge,
+    /// What the path takes, for the near host.
+    PathMtu,
     /// The newest acknowledgement, once more.
     NewestAck,
     /// What wakes a sender that waits for its timeout.
     Sleeper,
+    /// More of a segment that goes out in parts.
+    Part,
     /// A segment that is kept and lost.
     Kept,
 }
@@ -226,20 +234,20 @@ impl PathMechanism for Hold {
 
     fn waiting(&self) -> Option<Waiting> {
         Some(match self.next()? {
-            Next::Nudge | Next::NewestAck => Waiting::Urgent,
+            Next::Nudge | Next::PathMtu | Next::NewestAck => Waiting::Urgent,
             Next::Sleeper => Waiting::Data,
-            Next::Kept if self.awaits_delivery() => Waiting::Data,
-            Next::Kept => Waiting::InLine,
+            Next::Part | Next::Kept if self.awaits_delivery() => Waiting::Data,
+            Next::Part | Next::Kept => Waiting::InLine,
         })
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_>) -> Option<Outgoing> {
         let next = self.next()?;
         let least = match next {
-            Next::Kept => Some(Doubt::Large),
+            Next::Part | Next::Kept => Some(Doubt::Large),
             Next::NewestAck => Some(Doubt::Small),
             Next::Sleeper if self.sleepers.is_far_next() => Some(Doubt::Small),
-            Next::Sleeper | Next::Nudge => None,
+            Next::Sleeper | Next::Nudge | Next::PathMtu => None,
         };
         if let Some(least) = least
             && cx.rules.has(HoldRule::UntimedFirst)
@@ -253,8 +261,14 @@ impl PathMechanism for Hold {
         }
         let (packet, reason) = match next {
             Next::Nudge => return self.nudge.poll_transmit(),
+            Next::PathMtu => return self.tell_path_mtu(cx),
             Next::Sleeper => return self.sleepers.poll_transmit(cx),
             Next::NewestAck => (self.next_ack(cx)?, SendReason::NewestAck),
+            Next::Part => match self.path_mtu.next_part(cx.flow.near.acked) {
+                Some(part) => (part, self.reason_of_kept()),
+                // The rest has arrived meanwhile.
+                None => return self.poll_transmit(cx),
+            },
             Next::Kept => self.next_kept(cx)?,
         };
         if let Some(episode) = self.stage.episode_mut() {
@@ -317,6 +331,7 @@ impl PathMechanism for Hold {
         self.stand_in.stop();
         self.stale_echo = StaleEcho::default();
         self.aftermath = Aftermath::default();
+        self.path_mtu = PathMtu::default();
         self.resume_timer.forget();
         self.nudge.clear(budget);
         self.gathered.clear(budget);
@@ -469,6 +484,15 @@ impl Hold {
         if is_up {
             self.note_progress(cx, tcp, end, observation);
             self.note_holes(cx, tcp, observation);
+            let is_pure = !observation.new_data && !observation.repeated;
+            let repeats = is_pure && observation.newly_acked == 0;
+            let arrived = self.kept.longest_arrived();
+            let news = self
+                .path_mtu
+                .hear(acked, &tcp.options.sack, (repeats, arrived));
+            if let Some(news) = news {
+                self.lose_too_long(cx, news);
+            }
         }
         if self.stage.episode().is_none() {
             if self.kept.has_nothing_acceptable() && !self.kept.has_lost() {
@@ -635,6 +659,11 @@ impl Hold {
             // Its sender does not wait for its timer.
             self.hand_over(cx);
         }
+        if observation.repeated
+            && let Some(kept) = self.kept.longer(packet)
+        {
+            self.path_mtu.note_smaller(packet, kept.total_len());
+        }
         if is_new && self.drops_as_signal(cx) {
             cx.counters.losses_signalled += 1;
             return Verdict::Taken(TakeReason::FullQueue);
@@ -707,6 +736,11 @@ impl Hold {
         if cx.link.state == LinkState::Down {
             return (Verdict::Taken(TakeReason::LinkDown), Fate::Lost);
         }
+        let repeats = observation.repeated;
+        if self.path_mtu.is_too_long(cx.now, packet, repeats) {
+            self.stage.wait_in_line();
+            return (Verdict::Taken(TakeReason::BehindKept), Fate::Lost);
+        }
         let rules = cx.rules;
         let is_paced = cx.is_paced && observation.new_data && rules.has(HoldRule::PaceNewData);
         let is_at_work = self.stage.is_at_work() || is_paced;
@@ -748,12 +782,16 @@ impl Hold {
         };
         if self.nudge.is_due() {
             Some(Next::Nudge)
+        } else if self.path_mtu.untold().is_some() {
+            Some(Next::PathMtu)
         } else if self.newest_ack.follows
             || self.stage.episode().is_some() && self.newest_ack.copies_left > 0
         {
             Some(Next::NewestAck)
         } else if self.sleepers.is_due() && (self.sleepers.goes_first() || !has_lost) {
             Some(Next::Sleeper)
+        } else if self.path_mtu.has_parts() {
+            Some(Next::Part)
         } else {
             has_lost.then_some(Next::Kept)
         }
@@ -775,12 +813,45 @@ impl Hold {
         Some(packet)
     }
 
-    /// The next segment that is kept and lost. What came after the link's return goes out as its sender meant it.
+    /// Tells the near host what the path takes.
+    fn tell_path_mtu(&mut self, cx: &Context<'_>) -> Option<Outgoing> {
+        let mtu = self.path_mtu.untold()?;
+        self.path_mtu.note_told(cx.now);
+        Some(Outgoing {
+            direction: Direction::FromLink,
+            packet: too_big(cx.key, cx.flow, mtu)?,
+            reason: SendReason::TooBig,
+        })
+    }
+
+    /// What was too long for the path goes out again.
+    fn lose_too_long(&mut self, cx: &Context<'_>, news: News) {
+        // Without SACK the far host cannot say what has arrived.
+        let most = match cx.sack {
+            Some(false) => 2,
+            Some(true) | None => usize::MAX,
+        };
+        match news {
+            News::PartArrived(at) => self.kept.lose_resent_until(at, most),
+            News::Lost(seq) => self.kept.lose_at(seq),
+            News::TooLong(seq, until) => {
+                self.kept.lose_at(seq);
+                self.kept.lose_resent_until(until, usize::MAX);
+            }
+        }
+        self.stage.wait_in_line();
+    }
+
+    /// Why what is kept goes out now. What came after the link's return goes out as its sender meant it.
+    fn reason_of_kept(&self) -> SendReason {
+        let episode = self.stage.episode();
+        episode.map_or(SendReason::Kept, Episode::reason)
+    }
+
+    /// The next segment that is kept and lost.
     fn next_kept(&mut self, cx: &Context<'_>) -> Option<(Packet, SendReason)> {
+        let reason = self.reason_of_kept();
         let episode = self.stage.episode_mut();
-        let reason = episode
-            .as_ref()
-            .map_or(SendReason::Kept, |episode| episode.reason());
         let packet = match &mut self.kept {
             Kept::Window(window) => {
                 let copy = episode
@@ -799,6 +870,7 @@ impl Hold {
                 packet.packet()?.clone()
             }
         };
+        let packet = self.path_mtu.cut(cx.now, packet, cx.flow.near.acked);
         Some((packet, reason))
     }
 
@@ -816,6 +888,10 @@ impl Hold {
         self.newest_ack.copies_left = 0;
         self.newest_ack.owed |= core::mem::take(&mut self.newest_ack.follows);
         self.aftermath.suspend(cx.link.by == Indicator::Silence);
+        if self.stage.episode().is_some_and(Episode::is_in_vain) {
+            self.note_vain_attempt(cx);
+        }
+        self.path_mtu.suspend();
         self.newest_ack.go_away();
         // Silence is noticed after its beginning.
         if cx.link.since.since(self.newest_ack.passed_at) < cx.flow.rtt.patience() {
@@ -957,7 +1033,19 @@ impl Hold {
                     self.newest_ack.copies_left = REPEATED_ACKS;
                 }
                 self.kept.lose_front();
+                self.note_vain_attempt(cx);
             }
+        }
+    }
+
+    /// The oldest segment has gone out, and nothing of it has arrived in time.
+    fn note_vain_attempt(&mut self, cx: &Context<'_>) {
+        let arrived = self.kept.longest_arrived();
+        if let Some(oldest) = self.kept.oldest()
+            && oldest.total_len() > arrived
+            && let Some(news) = self.path_mtu.note_vain_attempt(oldest)
+        {
+            self.lose_too_long(cx, news);
         }
     }
 }

@@ -28,6 +28,13 @@ pub(super) fn unreachable(key: &FlowKey, flow: &TcpFlow, direction: Direction) -
     unreachable_from(key, flow, direction, sender.acked)
 }
 
+/// The error that tells the near host of a path that takes packets of `mtu` bytes at most (RFC 1191, RFC 8201), about the oldest segment
+/// that is not acknowledged; `None` where the addresses are such that no error may be sent.
+pub(super) fn too_big(key: &FlowKey, flow: &TcpFlow, mtu: u32) -> Option<Packet> {
+    let notice = IcmpNotice::TooBig { mtu };
+    error(key, flow, (Direction::ToLink, flow.near.acked), notice)
+}
+
 /// The error for the host that sends in `direction`, about the segment that begins with `seq`; `None` where
 /// the addresses are such that no error may be sent.
 pub(crate) fn unreachable_from(
@@ -35,6 +42,16 @@ pub(crate) fn unreachable_from(
     flow: &TcpFlow,
     direction: Direction,
     seq: SeqNumber,
+) -> Option<Packet> {
+    error(key, flow, (direction, seq), IcmpNotice::NetworkUnreachable)
+}
+
+/// The error for the host that sends in that direction, about its segment that begins there.
+fn error(
+    key: &FlowKey,
+    flow: &TcpFlow,
+    (direction, seq): (Direction, SeqNumber),
+    notice: IcmpNotice,
 ) -> Option<Packet> {
     let (from, to, receiver) = match direction {
         Direction::ToLink => (key.near, key.far, &flow.far),
@@ -56,5 +73,5 @@ pub(crate) fn unreachable_from(
         ..TcpHeader::default()
     };
     let about = Packet::tcp_segment(ip, header, &[]);
-    Packet::icmp_error(to.ip(), IcmpNotice::NetworkUnreachable, &about).ok()
+    Packet::icmp_error(to.ip(), notice, &about).ok()
 }

@@ -42,6 +42,8 @@ pub(crate) enum Sent {
     WakesNear(u32),
     /// An ICMP error that quotes this byte of the far host's.
     WakesFar(u32),
+    /// An ICMP error to the near host: its path takes packets of so many bytes.
+    TooBig(u32),
     /// A datagram with this payload length.
     Datagram(u32),
     /// A SYN or RST towards the link.
@@ -718,6 +720,9 @@ fn ip_over(version: Version, source: u8, destination: u8) -> IpHeader {
 
 fn read(packet: &Packet, direction: Direction) -> Sent {
     if let Transport::IcmpError(error) = &packet.header().transport {
+        if let Some(mtu) = error.mtu {
+            return Sent::TooBig(mtu);
+        }
         let seq = error
             .quoted
             .and_then(|quoted| quoted.seq)

@@ -165,6 +165,11 @@ impl Episode {
         self.first_sent.is_some()
     }
 
+    /// Whether data has gone out, and the connection has not moved.
+    pub(super) const fn is_in_vain(&self) -> bool {
+        self.has_sent_data() && !self.has_moved
+    }
+
     /// Whether something is on its way that draws a duplicate, if there is a hole before it.
     pub(super) const fn draws_duplicates(&self) -> bool {
         self.has_sent_more

@@ -3,10 +3,11 @@
 use super::super::Context;
 use super::super::smart_link::KeptPacket;
 use super::rules::HoldRule;
-use super::segment::Fate;
+use super::segment::{Fate, Segment};
 use super::stamp::Stamp;
 use super::window::{Full, Window};
 use crate::limits::Budget;
+use outlast_base::time::Instant;
 use outlast_wire::{Packet, SeqNumber, TcpHeader};
 
 /// What is kept of the data sent towards the link.
@@ -110,6 +111,50 @@ impl Kept {
         match self {
             Self::Window(window) => window.end(),
             Self::One { .. } => None,
+        }
+    }
+
+    /// The oldest that is kept, as it would go out in a repeated kick.
+    pub(super) fn oldest(&self) -> Option<&Packet> {
+        match self {
+            Self::Window(window) => window.acceptable_front().map(Segment::freshest),
+            Self::One { packet, .. } => packet.packet(),
+        }
+    }
+
+    /// The longest packet, in bytes with its IP header, that certainly went onto the link since its return and has arrived.
+    pub(super) const fn longest_arrived(&self) -> u32 {
+        match self {
+            Self::Window(window) => window.longest_arrived(),
+            Self::One { .. } => 0,
+        }
+    }
+
+    /// What is kept of a longer segment that begins where `packet` does.
+    pub(super) fn longer(&self, packet: &Packet) -> Option<&Packet> {
+        match self {
+            Self::Window(window) => window.longer(packet).map(Segment::freshest),
+            Self::One { .. } => None,
+        }
+    }
+
+    /// What was re-sent until `at` was lost, unless the far host shows that it has it: the first of these, `most` at most.
+    pub(super) fn lose_resent_until(&mut self, at: Instant, most: usize) {
+        match self {
+            Self::Window(window) => window.lose_resent_until(at, most),
+            Self::One {
+                packet, pending, ..
+            } => *pending = packet.packet().is_some(),
+        }
+    }
+
+    /// The segment that begins at `seq` was lost.
+    pub(super) fn lose_at(&mut self, seq: SeqNumber) {
+        match self {
+            Self::Window(window) => window.lose_at(seq),
+            Self::One {
+                packet, pending, ..
+            } => *pending = packet.packet().is_some(),
         }
     }
 

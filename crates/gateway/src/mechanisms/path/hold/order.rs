@@ -20,6 +20,8 @@ pub(super) struct Order {
     arrived: u64,
     /// The last transmission before the link came back.
     before: u64,
+    /// The longest packet of what went out since then, and only then, and has arrived.
+    longest_arrived: u32,
 }
 
 impl Order {
@@ -32,6 +34,7 @@ impl Order {
     /// The link is back.
     pub(super) const fn note_return(&mut self) {
         self.before = self.last;
+        self.longest_arrived = 0;
     }
 
     /// Whether `transmission` was before the link's last return.
@@ -44,16 +47,24 @@ impl Order {
         self.last - self.before
     }
 
-    /// Notes that `transmission` has arrived.
-    pub(super) fn note_arrival(&mut self, transmission: u64) {
-        self.arrived = self.arrived.max(transmission);
+    /// The longest packet, in bytes with its IP header, that certainly went out since the link's last return and has arrived.
+    pub(super) const fn longest_arrived(&self) -> u32 {
+        self.longest_arrived
+    }
+
+    /// Notes that the last transmission of `segment` has arrived.
+    pub(super) fn note_arrival(&mut self, segment: &Segment) {
+        self.arrived = self.arrived.max(segment.transmission);
+        if !segment.went_again && !self.is_from_before(segment.transmission) {
+            self.longest_arrived = self.longest_arrived.max(segment.first.total_len());
+        }
     }
 
     /// The far host has acknowledged `segment` with all before it: if that went out twice, the first
     /// copy may have come before the link went down.
     pub(super) fn note_acknowledgement(&mut self, segment: &Segment) {
         if !segment.went_again {
-            self.note_arrival(segment.transmission);
+            self.note_arrival(segment);
         }
     }
 

@@ -130,6 +130,13 @@ impl Window {
             .filter(|segment| segment.end == end)
     }
 
+    /// The longer kept segment that begins where `packet` does.
+    pub(super) fn longer(&self, packet: &Packet) -> Option<&Segment> {
+        let (seq, end) = range(packet)?;
+        let segment = self.segments.get(self.place(seq).ok()?);
+        segment.filter(|segment| segment.end.after(end))
+    }
+
     /// Keeps `packet`. The freshest copy of equal sequence is kept beside the first one; of two
     /// segments that begin alike the longer one stays.
     pub(super) fn keep(
@@ -310,6 +317,11 @@ impl Window {
     /// Whether only the link can have delivered the segment, from what it had before its return.
     fn is_from_link(&self, segment: &Segment) -> bool {
         segment.fate == Fate::Transmitted && self.order.is_from_before(segment.transmission)
+    }
+
+    /// The longest packet, in bytes with its IP header, that went onto the link since its return and has arrived.
+    pub(super) const fn longest_arrived(&self) -> u32 {
+        self.order.longest_arrived()
     }
 
     /// The link is back.
@@ -565,7 +577,7 @@ impl Window {
                 self.lost -= usize::from(segment.is_lost());
                 if !segment.sacked {
                     news += segment.end.distance_from(segment.seq).unsigned_abs();
-                    self.order.note_arrival(segment.transmission);
+                    self.order.note_arrival(segment);
                 }
                 segment.sacked = true;
             }
@@ -609,6 +621,28 @@ impl Window {
             if is_old && !segment.sacked && self.order.has_overtaken(segment.transmission) {
                 self.set_fate(place, Fate::Lost);
             }
+        }
+    }
+
+    /// What was re-sent until `at`, and is not acknowledged, was lost on the way: the first `most` of these.
+    pub(super) fn lose_resent_until(&mut self, at: Instant, most: usize) {
+        let is_lost = |segment: &Segment| {
+            let is_from_before = matches!(segment.fate, Fate::Resent(when, _) if when <= at);
+            is_from_before && !segment.sacked
+        };
+        let mut lost = 0;
+        for place in 0..self.segments.len() {
+            if lost < most && is_lost(&self.segments[place]) {
+                self.set_fate(place, Fate::Lost);
+                lost += 1;
+            }
+        }
+    }
+
+    /// The segment that begins at `seq` was lost on the way.
+    pub(super) fn lose_at(&mut self, seq: SeqNumber) {
+        if let Ok(place) = self.place(seq) {
+            self.set_fate(place, Fate::Lost);
         }
     }
 

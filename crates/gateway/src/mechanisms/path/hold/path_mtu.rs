@@ -1,0 +1,352 @@
+//! A path that takes only smaller packets than before the outage, and does not say so.
+//!
+//! A link comes back by another way with a smaller MTU, and a firewall drops the ICMP errors that tell of it. Then what was kept is
+//! too long, and no copy of it ever arrives. A sender that looks for such black holes (RFC 4821, section 7.7) repeats the oldest data
+//! in smaller segments after some timeouts; others never find out.
+//!
+//! 1. *Sign.* The sender repeats in a smaller segment what is kept in a longer one, or the oldest segment goes out in vain: then of that
+//!    one its first [part](SIZES) goes out. An acknowledgement that ends amid the segment shows that the part has arrived, and the
+//!    whole, which went before it, has not.
+//! 2. *Trial.* The rest goes out in parts but for one segment, which goes whole: a single loss is not taken for a smaller MTU.
+//! 3. *Finding.* If what went behind the whole one arrives, and it does not, nothing longer than the parts goes out any more, also
+//!    of what the sender goes on to send, and the sender gets the ICMP error that the path withholds. If the whole one arrives, all is as before.
+
+use super::segment::range;
+use alloc::boxed::Box;
+use outlast_base::time::{Duration, Instant};
+use outlast_wire::segment::Segments;
+use outlast_wire::tcp::SackBlock;
+use outlast_wire::{Packet, SeqNumber};
+
+/// Packets that paths take, in bytes with the IP header: what every path takes with IPv6 (RFC 8200, section 5), and what every host takes
+/// with IPv4 (RFC 791, section 3.1).
+const SIZES: [u32; 2] = [1_280, 576];
+/// After so many attempts in vain the first size is tried, and after so many the second.
+const ATTEMPTS: [u8; 2] = [2, 4];
+/// Between two errors to a sender that goes on to send what is too long.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What one connection's path is known to take: unless there was a sign, whatever its sender sends.
+#[derive(Debug, Default)]
+pub(super) struct PathMtu {
+    smaller: Option<Box<Smaller>>,
+    /// So often in succession the oldest segment went out in vain.
+    attempts: u8,
+    /// What is left of a segment that goes out in parts.
+    parts: Option<Box<Segments>>,
+}
+
+/// The path may take no longer packets than `mtu` bytes.
+#[derive(Debug)]
+struct Smaller {
+    mtu: u32,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The first part of a segment goes out, and did so already.
+    Sign(Option<FirstPart>),
+    /// Parts arrive, or the sender's smaller segments are to.
+    Trial {
+        by: Sign,
+        /// What is longer and went out until then went whole.
+        since: Instant,
+        /// What went in parts first begins there.
+        first: Option<SeqNumber>,
+        /// What went whole behind that: where it begins, and the number behind it.
+        whole: Option<(SeqNumber, SeqNumber)>,
+    },
+    /// Nothing longer arrives.
+    Found(Sender),
+}
+
+/// A part that went out alone.
+#[derive(Clone, Copy, Debug)]
+struct FirstPart {
+    /// Where its segment begins, and the number behind that.
+    segment: (SeqNumber, SeqNumber),
+    at: Instant,
+}
+
+/// What showed that the path may take smaller packets only.
+#[derive(Clone, Copy, Debug)]
+enum Sign {
+    /// A part has arrived without its segment.
+    Part,
+    /// The sender repeats in smaller segments.
+    Sender,
+}
+
+/// What the sender knows of what was found.
+#[derive(Clone, Copy, Debug)]
+enum Sender {
+    /// Nothing: it is to be told.
+    Unaware,
+    /// It was told then.
+    Told(Instant),
+    /// It has found out by itself.
+    Aware,
+}
+
+impl From<Sign> for Sender {
+    fn from(sign: Sign) -> Self {
+        match sign {
+            Sign::Part => Self::Unaware,
+            Sign::Sender => Self::Aware,
+        }
+    }
+}
+
+impl From<Sender> for Sign {
+    fn from(sender: Sender) -> Self {
+        match sender {
+            Sender::Unaware | Sender::Told(_) => Self::Part,
+            Sender::Aware => Self::Sender,
+        }
+    }
+}
+
+/// News about the path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum News {
+    /// A part has arrived: all that went whole until then was lost, unless the far host has it.
+    PartArrived(Instant),
+    /// A part has arrived, but the path takes longer packets: only the segment that begins there was lost.
+    Lost(SeqNumber),
+    /// The segment that begins there was too long, as was all that went whole until then.
+    TooLong(SeqNumber, Instant),
+}
+
+impl Smaller {
+    const fn new(mtu: u32, state: State) -> Self {
+        Self { mtu, state }
+    }
+}
+
+impl State {
+    const fn trial(by: Sign, since: Instant, first: Option<SeqNumber>) -> Self {
+        Self::Trial {
+            by,
+            since,
+            first,
+            whole: None,
+        }
+    }
+}
+
+impl PathMtu {
+    /// The sender repeats in `packet` the beginning of a segment that is kept as a packet of `kept_len` bytes.
+    pub(super) fn note_smaller(&mut self, packet: &Packet, kept_len: u32) {
+        let [_, least] = sizes(packet);
+        let mtu = packet.total_len().max(least);
+        if self.smaller.is_none() && mtu < kept_len {
+            let trial = State::trial(Sign::Sender, Instant::ZERO, None);
+            self.smaller = Some(Box::new(Smaller::new(mtu, trial)));
+        }
+    }
+
+    /// The `oldest` segment has gone out, and nothing of it has arrived in time.
+    pub(super) fn note_vain_attempt(&mut self, oldest: &Packet) -> Option<News> {
+        let [first, least] = sizes(oldest);
+        if oldest.total_len() <= first {
+            return None;
+        }
+        self.attempts = self.attempts.saturating_add(1);
+        if self.attempts < ATTEMPTS[0] {
+            return None;
+        }
+        let smaller = self
+            .smaller
+            .get_or_insert_with(|| Box::new(Smaller::new(first, State::Sign(None))));
+        let begins_at = range(oldest).map(|(seq, _)| seq);
+        match smaller.state {
+            State::Trial {
+                by,
+                since,
+                whole: Some((from, _)),
+                ..
+            } if begins_at == Some(from) => {
+                smaller.state = State::Found(by.into());
+                return Some(News::TooLong(from, since));
+            }
+            _ if self.attempts >= ATTEMPTS[1] && smaller.mtu > least => {
+                smaller.mtu = least;
+                smaller.state = State::Sign(None);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Something has arrived.
+    pub(super) const fn note_progress(&mut self) {
+        self.attempts = 0;
+    }
+
+    /// The link has gone away. It may come back by another path.
+    pub(super) fn suspend(&mut self) {
+        self.parts = None;
+        let Some(smaller) = &mut self.smaller else {
+            return;
+        };
+        smaller.state = match smaller.state {
+            State::Sign(_) => State::Sign(None),
+            State::Trial { by, .. } => State::trial(by, Instant::ZERO, None),
+            State::Found(sender) => State::trial(sender.into(), Instant::ZERO, None),
+        };
+    }
+
+    /// Whether `packet` of the sender's, which may `repeat` what it has sent, would not arrive as it is. If not, it passes, and
+    /// may be the one that is tried whole.
+    pub(super) fn is_too_long(&mut self, now: Instant, packet: &Packet, repeats: bool) -> bool {
+        let Some(smaller) = &mut self.smaller else {
+            return false;
+        };
+        let Some((seq, end)) = range(packet).filter(|_| packet.total_len() > smaller.mtu) else {
+            return false;
+        };
+        match &mut smaller.state {
+            State::Trial {
+                first: Some(_),
+                whole: whole @ None,
+                ..
+            } => {
+                *whole = Some((seq, end));
+                false
+            }
+            State::Trial {
+                by,
+                whole: Some((from, _)),
+                ..
+            } if *from == seq && repeats => {
+                smaller.state = State::Found((*by).into());
+                true
+            }
+            State::Found(sender @ Sender::Told(_)) => {
+                if let Sender::Told(at) = sender
+                    && now.since(*at) >= PAUSE
+                {
+                    *sender = Sender::Unaware;
+                }
+                true
+            }
+            State::Found(Sender::Unaware) => true,
+            State::Sign(_) | State::Trial { .. } | State::Found(Sender::Aware) => false,
+        }
+    }
+
+    /// What goes out now of `packet`, which is kept. All before `acked` has arrived.
+    pub(super) fn cut(&mut self, now: Instant, packet: Packet, acked: SeqNumber) -> Packet {
+        let Some(smaller) = &mut self.smaller else {
+            return packet;
+        };
+        let Some(segment) = range(&packet).filter(|_| packet.total_len() > smaller.mtu) else {
+            return packet;
+        };
+        let Ok(mut parts) = packet.segment_to_mtu(smaller.mtu) else {
+            return packet;
+        };
+        match &mut smaller.state {
+            State::Sign(sent) => {
+                *sent = Some(FirstPart { segment, at: now });
+                return parts.next().unwrap_or(packet);
+            }
+            State::Trial { first, whole, .. } => {
+                let first = *first.get_or_insert(segment.0);
+                if segment.0 != first && whole.is_none() {
+                    *whole = Some(segment);
+                    return packet;
+                }
+            }
+            State::Found(_) => {}
+        }
+        self.parts = Some(Box::new(parts));
+        self.next_part(acked).unwrap_or(packet)
+    }
+
+    /// Whether something is left of a segment that goes out in parts.
+    pub(super) const fn has_parts(&self) -> bool {
+        self.parts.is_some()
+    }
+
+    /// The next part of which not all is `acked`.
+    pub(super) fn next_part(&mut self, acked: SeqNumber) -> Option<Packet> {
+        let parts = self.parts.as_mut()?;
+        let part = parts.find(|part| range(part).is_some_and(|(_, end)| end.after(acked)));
+        if parts.size_hint().0 == 0 {
+            self.parts = None;
+        }
+        part
+    }
+
+    /// Everything before `acked` has arrived, and what is in `blocks`. The far host `repeats` its last acknowledgement, or
+    /// not. Of what went out since the link's return, a packet of `arrived` bytes is the longest that arrived.
+    pub(super) fn hear(
+        &mut self,
+        acked: SeqNumber,
+        blocks: &[SackBlock],
+        (repeats, arrived): (bool, u32),
+    ) -> Option<News> {
+        let smaller = self.smaller.as_mut()?;
+        match smaller.state {
+            State::Sign(sent) => {
+                let FirstPart { segment, at } = sent?;
+                let (from, end) = segment;
+                if acked.at_or_before(from) {
+                    return None;
+                }
+                let is_part = acked.before(end);
+                if !is_part || arrived > smaller.mtu {
+                    self.smaller = None;
+                    return is_part.then_some(News::Lost(from));
+                }
+                smaller.state = State::trial(Sign::Part, at, Some(from));
+                Some(News::PartArrived(at))
+            }
+            State::Trial {
+                by,
+                since,
+                whole: Some((from, end)),
+                ..
+            } => {
+                let is_all = |block: &SackBlock| {
+                    block.left.at_or_before(from) && block.right.at_or_after(end)
+                };
+                if acked.at_or_after(end) || blocks.iter().any(is_all) {
+                    self.smaller = None;
+                    return None;
+                }
+                let is_behind = |block: &SackBlock| block.left.at_or_after(end);
+                let is_missing = blocks.iter().any(is_behind) || repeats && acked == from;
+                is_missing.then(|| {
+                    smaller.state = State::Found(by.into());
+                    News::TooLong(from, since)
+                })
+            }
+            State::Trial { whole: None, .. } | State::Found(_) => None,
+        }
+    }
+
+    /// The size of which the sender is to be told, in bytes with the IP header.
+    pub(super) fn untold(&self) -> Option<u32> {
+        let smaller = self.smaller.as_ref()?;
+        matches!(smaller.state, State::Found(Sender::Unaware)).then_some(smaller.mtu)
+    }
+
+    /// The sender is told.
+    pub(super) fn note_told(&mut self, now: Instant) {
+        if let Some(smaller) = &mut self.smaller {
+            smaller.state = State::Found(Sender::Told(now));
+        }
+    }
+}
+
+/// The sizes to try of what `packet` is of.
+fn sizes(packet: &Packet) -> [u32; 2] {
+    let [first, least] = SIZES;
+    match packet.header().ip.source.is_ipv4() {
+        true => [first, least],
+        false => [first; 2],
+    }
+}
