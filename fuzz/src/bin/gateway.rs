@@ -80,6 +80,8 @@ struct World {
     on_link: VecDeque<(LinkId, Packet)>,
     /// What the gateway took and may still owe; only watched at the end.
     owed: Option<Vec<Packet>>,
+    /// What has gone out since that is looked at.
+    brought: Vec<Packet>,
     transmitted: u64,
     bounds: Bounds,
     /// What flows of now may have been given: the mechanism, and those before it.
@@ -125,6 +127,7 @@ impl World {
             shown: Shown::default(),
             on_link: VecDeque::new(),
             owed: None,
+            brought: Vec::new(),
             transmitted: 0,
             bounds: Bounds::of(&limits),
             mechanisms: vec![mechanism],

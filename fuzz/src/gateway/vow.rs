@@ -63,7 +63,9 @@ impl World {
             self.transmitted += 1;
             self.check_transmit(&transmit);
             if let Some(owed) = &mut self.owed {
-                owed.retain(|owed| !brings(&transmit.packet, owed));
+                self.brought.push(transmit.packet.clone());
+                let brought = || self.brought.iter().rev();
+                owed.retain(|owed| !brings(&transmit.packet, owed) && !is_joined(brought(), owed));
             }
             if transmit.direction == ToLink {
                 if transmit.reason == SendReason::Reset {
@@ -155,7 +157,11 @@ impl World {
                 // To whom the connection has ended for, whatever the link does.
                 return;
             }
-            SendReason::Unreachable => self.check_unreachable(transmit),
+            SendReason::Unreachable => self.check_unreachable(transmit, &[(3, 0), (1, 0)]),
+            SendReason::TooBig => {
+                assert_eq!(transmit.direction, FromLink, "{transmit:?}");
+                self.check_unreachable(transmit, &[(3, 4), (2, 0)]);
+            }
             SendReason::Untimed => self.check_untimed(transmit),
             SendReason::Probe | SendReason::Question => {
                 let is_probe = transmit.reason == SendReason::Probe;
@@ -200,7 +206,9 @@ impl World {
             return;
         }
         let is_known = |one: &Packet| {
-            *one == transmit.packet || (may_be_filled && is_same_data(one, &transmit.packet))
+            *one == transmit.packet
+                || (may_be_filled && is_same_data(one, &transmit.packet))
+                || is_part(&transmit.packet, one)
         };
         if let Some(tcp) = packet.tcp()
             && transmit.direction == ToLink
@@ -221,7 +229,7 @@ impl World {
         let is_shown = is_joined || shown.iter().rev().any(|(_, one)| is_known(one));
         if !is_shown && matches!(packet.header().transport, Transport::IcmpError(_)) {
             // The link dropped one of the gateway's own, which then waits like any other packet.
-            return self.check_unreachable(transmit);
+            return self.check_unreachable(transmit, &[(3, 0), (1, 0)]);
         }
         assert!(
             is_shown,
@@ -258,14 +266,12 @@ impl World {
     }
 
     /// Only a host of a connection that was seen from both sides gets an error, about its own segment.
-    fn check_unreachable(&self, transmit: &Transmit) {
+    fn check_unreachable(&self, transmit: &Transmit, kinds: &[(u8, u8)]) {
         let Transport::IcmpError(error) = &transmit.packet.header().transport else {
             panic!("{transmit:?} is no error");
         };
-        assert!(
-            matches!((error.kind, error.code), (3, 0) | (1, 0)),
-            "{transmit:?}"
-        );
+        let kind = (error.kind, error.code);
+        assert!(kinds.contains(&kind), "{transmit:?}");
         let quoted = error.quoted.expect("it quotes what it is about");
         let (source_port, destination_port) = quoted.ports.expect("a segment");
         let [from, to] = [
@@ -393,6 +399,21 @@ fn is_same_data(one: &Packet, other: &Packet) -> bool {
     };
     (a.seq, a.ack, a.flags, one.sequence_len()) == (b.seq, b.ack, b.flags, other.sequence_len())
         && FlowKey::of_tcp(one.header(), ToLink) == FlowKey::of_tcp(other.header(), ToLink)
+}
+
+/// Whether `part` is some of what `whole` carries towards the link, whose path takes less.
+fn is_part(part: &Packet, whole: &Packet) -> bool {
+    let (Some(a), Some(b)) = (part.tcp(), whole.tcp()) else {
+        return false;
+    };
+    let len = part.header().payload_len;
+    let Ok(from) = u32::try_from(a.seq.distance_from(b.seq)) else {
+        return false;
+    };
+    let is_of_one_flow =
+        FlowKey::of_tcp(part.header(), ToLink) == FlowKey::of_tcp(whole.header(), ToLink);
+    let is_shorter = part.total_len() < whole.total_len() && len > 0;
+    is_of_one_flow && is_shorter && a.ack == b.ack && agree((whole, from), (part, 0), len)
 }
 
 /// Whether all payload of `packet` is, byte by byte, that of segments of its flow that were shown: a supervisor host joins

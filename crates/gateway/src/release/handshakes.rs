@@ -6,7 +6,7 @@
 //! kept, goes out when the link is back, and is repeated until the answer is seen.
 //!
 //! It is repeated a few times at most, with pauses that double. Of a SYN whose answer was never seen
-//! no more goes out than its host has sent while the link was down. The first pause is the round trip
+//! no more goes out than its host has sent: while the link was down, or was silent and nobody knew. The first pause is the round trip
 //! that the link's other connections show, within bounds: no shorter than the time for which a host
 //! answers no second copy (Linux, `tcp_invalid_ratelimit`), and no longer than the timeout that RFC
 //! 6298, section 2.1, gives whoever knows nothing. Past the caps the oldest handshake goes first.
@@ -154,18 +154,34 @@ impl Default for Handshakes {
 }
 
 impl Handshakes {
-    /// A host's `packet` was taken, or lost with the link. Returns how many others that were have to go
-    /// for it.
+    /// A host's `packet` was taken. Returns how many others that were have to go for it.
     pub(crate) fn keep(&mut self, index: FlowIndex, packet: &Packet, limits: &Limits) -> u64 {
+        self.own(index, packet, limits, |copies| (copies + 1).min(MOST))
+    }
+
+    /// A host's `packet` had passed, and was lost with the link. Returns how many others that were taken or lost have to go for
+    /// it.
+    pub(crate) fn lose(&mut self, index: FlowIndex, packet: &Packet, limits: &Limits) -> u64 {
+        self.own(index, packet, limits, |copies| copies.max(1))
+    }
+
+    /// Enters a copy that nobody else has, of which so many go out.
+    fn own(
+        &mut self,
+        index: FlowIndex,
+        packet: &Packet,
+        limits: &Limits,
+        copies: impl Fn(u8) -> u8,
+    ) -> u64 {
         let evicted = self.enter(index, packet, limits);
         if let Some(handshake) = self.kept.get_mut(&index) {
-            handshake.copies_left = (handshake.copies_left + 1).min(MOST);
+            handshake.copies_left = copies(handshake.copies_left);
             handshake.is_owed = true;
         }
         evicted
     }
 
-    /// A host's `packet` passed towards the link. Its answer `is_urgent` where others send what they
+    /// A host's `packet` passed towards the link, which may be silent. A SYN-ACK `is_urgent` where others send what they
     /// have kept at the same time. Returns how many older ones had to go for it.
     pub(crate) fn pass(
         &mut self,
@@ -175,24 +191,26 @@ impl Handshakes {
         is_urgent: bool,
         limits: &Limits,
     ) -> u64 {
-        if !self.kept.contains_key(&index) && !is_answer(packet) {
-            return 0;
-        }
         let evicted = self.enter(index, packet, limits);
-        match self.kept.get(&index).map(|handshake| handshake.stage) {
-            Some(Stage::Away | Stage::Passed { .. }) if !is_urgent => {
+        let Some(handshake) = self.kept.get_mut(&index) else {
+            return evicted;
+        };
+        let answers = is_answer(packet);
+        if !answers {
+            handshake.copies_left = (handshake.copies_left + 1).min(MOST);
+        }
+        let pause = handshake.pause;
+        match handshake.stage {
+            Stage::Away | Stage::Passed { .. } if !(is_urgent && answers) => {
                 let until = now + REMEMBERED_FOR;
                 self.set_stage(index, Stage::Passed { until });
             }
-            Some(Stage::Away | Stage::Passed { .. } | Stage::Due { .. }) => {
+            Stage::Away | Stage::Passed { .. } | Stage::Due { .. } => {
                 self.await_answer(now, index, self.first_pause);
             }
             // The host's own copy counts as one of ours: the pause begins anew.
-            Some(Stage::Awaiting { .. } | Stage::Spent { .. }) => {
-                let pause = self.kept[&index].pause;
-                self.await_answer(now, index, pause);
-            }
-            Some(Stage::Asked { .. } | Stage::Probed { .. } | Stage::Stale { .. }) | None => {}
+            Stage::Awaiting { .. } | Stage::Spent { .. } => self.await_answer(now, index, pause),
+            Stage::Asked { .. } | Stage::Probed { .. } | Stage::Stale { .. } => {}
         }
         evicted
     }

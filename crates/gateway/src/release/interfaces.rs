@@ -276,7 +276,7 @@ impl Releases {
         let Some(release) = self.at_mut(connection.link.interface) else {
             return;
         };
-        outbox.counters.others_evicted += release.handshakes.keep(index, packet, limits);
+        outbox.counters.others_evicted += release.handshakes.lose(index, packet, limits);
         if connection.known_link_state.state == LinkState::Up {
             // Told only when the link is back already.
             release.change_link(now, index, LinkState::Up);

@@ -183,7 +183,7 @@ fn a_far_host_without_sack_shows_it_too() {
     path.after_ms(30);
     assert_eq!(carried(&mut path), [(PART, FULL - PART), (FULL, FULL)]);
     path.far_ack(FULL);
-    path.after_ms(400);
+    path.after_ms(200);
     let sent = path.sent();
     assert!(sent.contains(&Sent::TooBig(1_280)), "{sent:?}");
     let last = Sent::Data((KEPT - 1) * FULL + PART, FULL - PART, 0);

@@ -635,3 +635,28 @@ fn a_mobile_that_never_answers_is_given_up_in_the_end() {
     }
     assert_eq!(path.gateway.counters().resets, 1);
 }
+
+/// Its host's timer has backed off to seconds. Nobody but another connection shows that the link is back.
+#[test]
+fn a_connection_that_opens_meanwhile_is_answered_when_the_link_is_back() {
+    let mut path = listening();
+    path.use_port(6_000);
+    assert_eq!(path.syn(), None);
+    path.use_port(5_000);
+    gone_silent(&mut path);
+    path.use_port(6_000);
+    for _ in 0..3 {
+        assert_eq!(
+            path.syn(),
+            None,
+            "it passes, in case that the link is not away"
+        );
+        path.after_ms(2_000);
+    }
+    path.use_port(5_000);
+    sent(&mut path);
+    path.far_ack(0);
+    path.after_ms(40);
+    let (sent, _) = sent(&mut path);
+    assert!(sent.contains(&Sent::Control(TcpFlags::SYN)), "{sent:?}");
+}

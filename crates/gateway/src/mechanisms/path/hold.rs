@@ -486,6 +486,9 @@ impl Hold {
             self.note_holes(cx, tcp, observation);
             let is_pure = !observation.new_data && !observation.repeated;
             let repeats = is_pure && observation.newly_acked == 0;
+            if observation.newly_acked > 0 {
+                self.path_mtu.note_progress();
+            }
             let arrived = self.kept.longest_arrived();
             let news = self
                 .path_mtu

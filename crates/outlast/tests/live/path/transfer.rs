@@ -163,7 +163,8 @@ impl Shared {
     }
 }
 
-/// Both ends of a connection that a program at `from` has opened to one at `to`.
+/// Both ends of a connection that a program at `from` has opened to one at `to`. On a busy machine the links of a new path are
+/// not up at once: until then there is no way.
 pub(crate) fn connected(
     from: &Namespace,
     to: &Namespace,
@@ -173,7 +174,15 @@ pub(crate) fn connected(
     let listen = || TcpListener::bind(any).expect("bind");
     let listener = to.run(listen).expect("enter");
     let server = listener.local_addr().expect("bound");
-    let connect = || TcpStream::connect(server).expect("connect");
+    let deadline = clock::now() + PATIENCE;
+    let connect = || loop {
+        match TcpStream::connect(server) {
+            // The kernel has asked for its neighbour for three seconds.
+            Err(error)
+                if error.kind() == io::ErrorKind::HostUnreachable && clock::now() < deadline => {}
+            connected => break connected.expect("connect"),
+        }
+    };
     let near = from.run(connect).expect("enter");
     let (far, _) = listener.accept().expect("accept");
     (near, far)

@@ -153,28 +153,29 @@ impl PathMtu {
             return None;
         }
         self.attempts = self.attempts.saturating_add(1);
-        if self.attempts < ATTEMPTS[0] {
-            return None;
-        }
-        let smaller = self
-            .smaller
-            .get_or_insert_with(|| Box::new(Smaller::new(first, State::Sign(None))));
         let begins_at = range(oldest).map(|(seq, _)| seq);
-        match smaller.state {
-            State::Trial {
+        if let Some(smaller) = &mut self.smaller
+            && let State::Trial {
                 by,
                 since,
                 whole: Some((from, _)),
                 ..
-            } if begins_at == Some(from) => {
-                smaller.state = State::Found(by.into());
-                return Some(News::TooLong(from, since));
+            } = smaller.state
+            && begins_at == Some(from)
+        {
+            smaller.state = State::Found(by.into());
+            return Some(News::TooLong(from, since));
+        }
+        let is_least_due = self.attempts >= ATTEMPTS[1];
+        match &mut self.smaller {
+            Some(smaller) if is_least_due && smaller.mtu > least => {
+                **smaller = Smaller::new(least, State::Sign(None));
             }
-            _ if self.attempts >= ATTEMPTS[1] && smaller.mtu > least => {
-                smaller.mtu = least;
-                smaller.state = State::Sign(None);
+            Some(_) => {}
+            None if self.attempts >= ATTEMPTS[0] => {
+                self.smaller = Some(Box::new(Smaller::new(first, State::Sign(None))));
             }
-            _ => {}
+            None => {}
         }
         None
     }
