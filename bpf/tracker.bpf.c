@@ -636,8 +636,11 @@ inline_always int take_to_link(struct __sk_buff *skb, struct entry *entry, __u64
     int is_own = MARK && skb->mark == MARK;
     int to_do = 0;
 
-    if (tcp->flags & (SYN | RST))
+    if (tcp->flags & RST)
         return 0;
+    /* Who repeats one waits for its answer; a flood of them would overwrite the data that is recorded. */
+    if (tcp->flags & SYN)
+        return (meant & REPEATED) && !is_own ? RECORD : 0;
     if (!(meant & (NEW_DATA | REPEATED))) {
         /* A probe of the gateway's is no host's acknowledgement. */
         if (!is_own || tcp->seq == near->next)

@@ -12,7 +12,7 @@ use outlast_gateway::gateway::{Gateway, MOST_ASKED_AT_REST};
 use outlast_gateway::links::{Direction, LinkId};
 use outlast_gateway::tracking::{FlowKey, Phase, TcpFlow};
 use outlast_linux::tracker::{Acknowledgement, Recorded, TrackedFlow, Tracker};
-use outlast_wire::Packet;
+use outlast_wire::{Packet, TcpFlags};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::IpAddr;
@@ -54,7 +54,7 @@ impl Takeover {
     ) -> Self {
         let mut takeover = Self::default();
         let mut idle = BinaryHeap::new();
-        tracker.flows(is_behind, |key, tracked| {
+        tracker.flows(&is_behind, |key, tracked| {
             if is_of_use(now, &tracked) {
                 takeover.take(key, tracked);
             } else if is_open(&tracked) {
@@ -71,6 +71,7 @@ impl Takeover {
                 takeover.take(key, tracked);
             }
         }
+        takeover.take_openings(tracker, &is_behind);
         takeover.take_packets(tracker, mtu);
         takeover
     }
@@ -95,6 +96,27 @@ impl Takeover {
     fn take(&mut self, key: FlowKey, tracked: TrackedFlow) {
         let before = tracked.tcp;
         self.flows.insert(key, KnownFlow { tracked, before });
+    }
+
+    /// Connections of which a repeated SYN is recorded that nobody has answered.
+    fn take_openings(&mut self, tracker: &Tracker, is_behind: impl Fn(&FlowKey) -> bool) {
+        tracker.recorded(|recorded| {
+            let packet = Packet::parse(Bytes::copy_from_slice(recorded.bytes)).ok();
+            let opening = packet.filter(|packet| {
+                let tcp = packet.tcp();
+                tcp.is_some_and(|tcp| tcp.has(TcpFlags::SYN))
+            });
+            let key =
+                opening.and_then(|packet| FlowKey::of_tcp(packet.header(), Direction::ToLink));
+            let Some(key) = key.filter(|key| is_behind(key) && !self.flows.contains_key(key))
+            else {
+                return;
+            };
+            let tracked = tracker.flow(&key).ok().flatten();
+            if let Some(tracked) = tracked.filter(|one| one.tcp.phase == Phase::Opening) {
+                self.take(key, tracked);
+            }
+        });
     }
 
     fn take_packets(&mut self, tracker: &Tracker, mtu: u32) {

@@ -855,25 +855,27 @@ impl Hold {
     fn next_kept(&mut self, cx: &Context<'_>) -> Option<(Packet, SendReason)> {
         let reason = self.reason_of_kept();
         let episode = self.stage.episode_mut();
-        let packet = match &mut self.kept {
+        let (packet, went_before) = match &mut self.kept {
             Kept::Window(window) => {
                 let copy = episode
                     .as_ref()
                     .map_or(CopyChoice::Freshest, |episode| episode.copy(cx.rules));
-                let packet = window.next_lost(cx, copy)?;
+                let (packet, went_before) = window.next_lost(cx, copy)?;
                 if let Some(episode) = episode {
                     episode.sent_data(cx.now, &packet);
                 }
-                packet
+                (packet, went_before)
             }
             Kept::One {
                 packet, pending, ..
             } => {
                 *pending = false;
-                packet.packet()?.clone()
+                (packet.packet()?.clone(), false)
             }
         };
-        let packet = self.path_mtu.cut(cx.now, packet, cx.flow.near.acked);
+        let packet = self
+            .path_mtu
+            .cut(cx.now, packet, (went_before, cx.flow.near.acked));
         Some((packet, reason))
     }
 

@@ -64,7 +64,7 @@ enum State {
 /// A part that went out alone.
 #[derive(Clone, Copy, Debug)]
 struct FirstPart {
-    /// Where its segment begins, and the number behind that.
+    /// Where what was lacking of its segment begins, and the number behind that.
     segment: (SeqNumber, SeqNumber),
     at: Instant,
 }
@@ -237,8 +237,13 @@ impl PathMtu {
         }
     }
 
-    /// What goes out now of `packet`, which is kept. All before `acked` has arrived.
-    pub(super) fn cut(&mut self, now: Instant, packet: Packet, acked: SeqNumber) -> Packet {
+    /// What goes out now of `packet`, which is kept and may have gone out before. All before `acked` has arrived.
+    pub(super) fn cut(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        (went_before, acked): (bool, SeqNumber),
+    ) -> Packet {
         let Some(smaller) = &mut self.smaller else {
             return packet;
         };
@@ -249,9 +254,12 @@ impl PathMtu {
             return packet;
         };
         match &mut smaller.state {
+            State::Sign(_) if !went_before => return packet,
             State::Sign(sent) => {
+                let (seq, end) = segment;
+                let segment = (seq.max(acked), end);
                 *sent = Some(FirstPart { segment, at: now });
-                return parts.next().unwrap_or(packet);
+                return parts.find(is_lacking(acked)).unwrap_or(packet);
             }
             State::Trial { first, whole, .. } => {
                 let first = *first.get_or_insert(segment.0);
@@ -274,7 +282,7 @@ impl PathMtu {
     /// The next part of which not all is `acked`.
     pub(super) fn next_part(&mut self, acked: SeqNumber) -> Option<Packet> {
         let parts = self.parts.as_mut()?;
-        let part = parts.find(|part| range(part).is_some_and(|(_, end)| end.after(acked)));
+        let part = parts.find(is_lacking(acked));
         if parts.size_hint().0 == 0 {
             self.parts = None;
         }
@@ -341,6 +349,11 @@ impl PathMtu {
             smaller.state = State::Found(Sender::Told(now));
         }
     }
+}
+
+/// True for a part of which not all has arrived, where all before `acked` has.
+fn is_lacking(acked: SeqNumber) -> impl Fn(&Packet) -> bool {
+    move |part| range(part).is_some_and(|(_, end)| end.after(acked))
 }
 
 /// The sizes to try of what `packet` is of.

@@ -736,9 +736,13 @@ impl Window {
         }
     }
 
-    /// The next segment to re-send, now marked as re-sent: the oldest timestamp first, for what
+    /// The next segment to re-send, now marked as re-sent, and whether it went out before: the oldest timestamp first, for what
     /// is fresher must not come before it; of equal ones in sequence order.
-    pub(super) fn next_lost(&mut self, cx: &Context<'_>, copy: CopyChoice) -> Option<Packet> {
+    pub(super) fn next_lost(
+        &mut self,
+        cx: &Context<'_>,
+        copy: CopyChoice,
+    ) -> Option<(Packet, bool)> {
         if self.lost == 0 {
             return None;
         }
@@ -770,7 +774,7 @@ impl Window {
         if !is_to_follow {
             self.set_fate(place, Fate::Resent(cx.now, stamp));
         }
-        Some(packet)
+        Some((packet, self.segments[place].went_again))
     }
 
     pub(super) fn clear(&mut self, budget: &mut Budget) {
