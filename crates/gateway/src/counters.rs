@@ -16,6 +16,8 @@ pub struct Counters {
     pub suppressed: u64,
     /// Segments dropped so that a sender without SACK hears by one loss that the link's queue is full.
     pub losses_signalled: u64,
+    /// Times that a sender was told of a path MTU that is smaller since the link is back.
+    pub path_mtus_lowered: u64,
     /// Acknowledgements re-sent at reconnection, those without timestamps that go before them included.
     pub acks_resent: u64,
     /// Segments and datagrams sent towards the link by the gateway.

@@ -80,6 +80,7 @@ impl Outbox {
         let counters = &mut self.counters;
         match (direction, reason) {
             (_, SendReason::Unreachable) => counters.wakes += 1,
+            (_, SendReason::TooBig) => counters.path_mtus_lowered += 1,
             (_, SendReason::Question) => counters.questions += 1,
             (Direction::FromLink, _) => counters.rereceived += 1,
             // Counted where it is sent.

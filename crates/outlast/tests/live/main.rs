@@ -7,6 +7,7 @@
 mod place;
 
 mod path;
+mod path_mtu;
 mod roaming;
 mod support;
 

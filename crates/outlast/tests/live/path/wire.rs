@@ -9,7 +9,7 @@ use outlast_linux::netlink::{InterfaceSettings, RouteSocket};
 use outlast_linux::tun::Tun;
 use outlast_wire::{Packet, Transport};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Which way a frame goes.
@@ -45,8 +45,12 @@ struct Shared {
     logs: [Mutex<Log>; 2],
     /// Frames go on with a priority of IEEE 802.1Q, in a tag of no virtual LAN.
     gives_priority: AtomicBool,
+    /// Longer packets, in bytes, are lost, and nobody is told.
+    most: AtomicUsize,
 }
 
+/// What an Ethernet frame has before its packet, in bytes.
+const HEADER: usize = 14;
 /// Nothing that goes over the link is too long for the wire.
 const MTU: u32 = 9_000;
 const ADDRESSES: usize = 12;
@@ -85,6 +89,7 @@ impl Path {
             ends: [near, far],
             logs: Default::default(),
             gives_priority: AtomicBool::default(),
+            most: AtomicUsize::new(usize::MAX),
         });
         let _copier = Copier::start(shared.clone());
         Some(Wire { shared, _copier })
@@ -117,6 +122,11 @@ impl Wire {
     /// Whether frames are given a priority from now on.
     pub(crate) fn give_priority(&self, is_so: bool) {
         self.shared.gives_priority.store(is_so, Ordering::Release);
+    }
+
+    /// Loses longer packets from now on, either way, and tells nobody.
+    pub(crate) fn lose_longer_than(&self, bytes: usize) {
+        self.shared.most.store(bytes, Ordering::Release);
     }
 
     /// Puts a frame of one's own on the wire.
@@ -172,6 +182,10 @@ impl Carrier for Shared {
 
     fn carry(&self, from: usize, frame: &[u8]) -> io::Result<()> {
         let way = [Way::ToMobile, Way::ToGateway][from];
+        let longest = HEADER.saturating_add(self.most.load(Ordering::Acquire));
+        if frame.len() > longest {
+            return Ok(());
+        }
         self.log(way).note(frame);
         let frame = self.as_sent(frame);
         // Where there is no room, or the port is down, it is lost, as by wire.
