@@ -352,7 +352,7 @@ impl Hold {
             Direction::FromLink => {
                 self.nudge.note(cx, packet);
                 if cx.link.state == LinkState::Up {
-                    self.stale_echo.hear_far(tcp);
+                    self.stale_echo.hear_far(cx.now, tcp);
                 }
                 self.hear(cx, packet, tcp, observation);
                 let verdict = self.hand_on(cx, packet, tcp, observation);

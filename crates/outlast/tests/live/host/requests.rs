@@ -138,10 +138,10 @@ fn judge(congestion: &str, sack: bool) {
         };
         let [both, mobile, none] = all;
         let is_granted = heard["granted"] != 0;
-        // On Linux 6.12 BBR with SACK goes on for the mobile's own agent, too.
-        let control = match (congestion, sack) {
-            ("bbr", true) => none,
-            _ => mobile.min(none),
+        // A sender with SACK goes on for the mobile's own agent, too, which tries silent peers.
+        let control = match sack {
+            true => none,
+            false => mobile.min(none),
         };
         if is_granted && both <= AT_ONCE && control > AT_ONCE * 4 {
             return;

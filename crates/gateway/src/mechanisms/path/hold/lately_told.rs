@@ -81,10 +81,17 @@ impl LatelyTold {
         answer.is_some_and(|bytes| (1..=SEGMENT).contains(&bytes))
     }
 
-    /// The link has gone away, which was noticed at `since`. Returns whether the newest number may be lost. Errors are about
-    /// those that were told within a round trip before.
-    pub(super) fn suspend(&mut self, since: Instant, round_trip: Duration) -> Doubt {
-        let is_early = |(_, at): &(SeqNumber, Instant)| since.since(*at) >= round_trip;
+    /// The link has gone away, which was noticed at `since`, when the far host had been heard last at `heard_at`: after that it
+    /// may have been away, up to a [second](NOTICED_LATE). Returns whether the newest number may be lost. Errors are about those that
+    /// were told within a round trip before.
+    pub(super) fn suspend(
+        &mut self,
+        since: Instant,
+        heard_at: Instant,
+        round_trip: Duration,
+    ) -> Doubt {
+        let gone_at = heard_at.max(since - NOTICED_LATE).min(since);
+        let is_early = |(_, at): &(SeqNumber, Instant)| gone_at.since(*at) >= round_trip;
         let early = self.told.partition_point(is_early);
         let late = self.told.len() - early;
         let kept = if late > MOST { 0 } else { late + 1 };

@@ -38,6 +38,8 @@ pub(super) struct StaleEcho {
     told: LatelyTold,
     /// Whether the newest of that may be lost.
     doubt: Doubt,
+    /// When the far host was heard last.
+    heard_at: Option<Instant>,
 }
 
 /// Which echoes are stale.
@@ -75,7 +77,9 @@ impl StaleEcho {
 
     /// The link has gone away, which was noticed at `since`. What was told shortly before may be lost.
     pub(super) fn suspend(&mut self, since: Instant, round_trip: Duration) {
-        self.doubt = self.doubt.max(self.told.suspend(since, round_trip));
+        let heard_at = self.heard_at.unwrap_or(since);
+        let doubt = self.told.suspend(since, heard_at, round_trip);
+        self.doubt = self.doubt.max(doubt);
     }
 
     /// Whether all that the near host has sent since it acknowledged what was new is one small answer.
@@ -92,7 +96,8 @@ impl StaleEcho {
     }
 
     /// The far host has sent this while the link is up.
-    pub(super) fn hear_far(&mut self, tcp: &TcpHeader) {
+    pub(super) fn hear_far(&mut self, now: Instant, tcp: &TcpHeader) {
+        self.heard_at = Some(now);
         if let Stale::All = self.stale {
             self.stale = Stamp::in_header(tcp).map_or(Stale::None, Stale::Before);
         }
