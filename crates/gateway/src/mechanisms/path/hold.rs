@@ -210,6 +210,7 @@ impl PathMechanism for Hold {
             }
         }
         self.sleepers.handle_timeout(cx.now);
+        self.path_mtu.handle_timeout(cx.now);
         if let Some(watch) = self.stand_in.takes_over(cx.now, self.kept.end()) {
             cx.counters.kicks_repeated += 1;
             match watch {
@@ -290,6 +291,7 @@ impl PathMechanism for Hold {
             self.gathered.deadline(),
             self.sleepers.deadline(),
             self.stand_in.deadline(),
+            self.path_mtu.deadline(),
         ];
         all.into_iter().flatten().min()
     }
@@ -492,7 +494,7 @@ impl Hold {
             let arrived = self.kept.longest_arrived();
             let news = self
                 .path_mtu
-                .hear(acked, &tcp.options.sack, (repeats, arrived));
+                .hear(cx.now, acked, &tcp.options.sack, (repeats, arrived));
             if let Some(news) = news {
                 self.lose_too_long(cx, news);
             }

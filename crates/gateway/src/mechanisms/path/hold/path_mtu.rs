@@ -25,6 +25,9 @@ const SIZES: [u32; 2] = [1_280, 576];
 const ATTEMPTS: [u8; 2] = [2, 4];
 /// Between two errors to a sender that goes on to send what is too long.
 const PAUSE: Duration = Duration::from_secs(1);
+/// A sender that was not seen to send what is too long for so long has learnt it: as long as the longest timeout of most stacks
+/// (RFC 6298, section 2.5).
+const WATCHED_FOR: Duration = Duration::from_secs(60);
 
 /// What one connection's path is known to take: unless there was a sign, whatever its sender sends.
 #[derive(Debug, Default)]
@@ -41,6 +44,8 @@ pub(super) struct PathMtu {
 struct Smaller {
     mtu: u32,
     state: State,
+    /// The sender is watched until then; `None` where it has shown the sign itself.
+    watched_until: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -120,7 +125,11 @@ pub(super) enum News {
 
 impl Smaller {
     const fn new(mtu: u32, state: State) -> Self {
-        Self { mtu, state }
+        Self {
+            mtu,
+            state,
+            watched_until: None,
+        }
     }
 }
 
@@ -224,7 +233,9 @@ impl PathMtu {
                 smaller.state = State::Found((*by).into());
                 true
             }
+            State::Found(Sender::Unaware) => true,
             State::Found(sender @ Sender::Told(_)) => {
+                smaller.watched_until = Some(now + WATCHED_FOR);
                 if let Sender::Told(at) = sender
                     && now.since(*at) >= PAUSE
                 {
@@ -232,7 +243,6 @@ impl PathMtu {
                 }
                 true
             }
-            State::Found(Sender::Unaware) => true,
             State::Sign(_) | State::Trial { .. } | State::Found(Sender::Aware) => false,
         }
     }
@@ -293,6 +303,7 @@ impl PathMtu {
     /// not. Of what went out since the link's return, a packet of `arrived` bytes is the longest that arrived.
     pub(super) fn hear(
         &mut self,
+        now: Instant,
         acked: SeqNumber,
         blocks: &[SackBlock],
         (repeats, arrived): (bool, u32),
@@ -311,6 +322,7 @@ impl PathMtu {
                     return is_part.then_some(News::Lost(from));
                 }
                 smaller.state = State::trial(Sign::Part, at, Some(from));
+                smaller.watched_until = Some(now + WATCHED_FOR);
                 Some(News::PartArrived(at))
             }
             State::Trial {
@@ -335,6 +347,17 @@ impl PathMtu {
             }
             State::Trial { whole: None, .. } | State::Found(_) => None,
         }
+    }
+
+    /// The time at which the sender is watched no longer.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.smaller.as_ref()?.watched_until
+    }
+
+    /// The sender is watched no longer, if its time is over: it has learnt what the path takes.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        self.smaller
+            .take_if(|smaller| smaller.watched_until.is_some_and(|until| until <= now));
     }
 
     /// The size of which the sender is to be told, in bytes with the IP header.
