@@ -156,6 +156,7 @@ numbers! {
         rereceived: "Packets handed to this side",
         unsent: "Packets of the gateway for which there was no way or no room",
         forbidden: "Packets of the gateway that a firewall of this host has dropped",
+        unprotected: "Packets that passed unseen, or that the gateway did not send, as a policy of IPsec might not hold for its own",
         kicks_repeated: "Second tries to make a connection move",
         resumes: "Connections that resumed: new bytes were acknowledged, or the next that was lacking came",
         freezes: "Connections whose window was closed for the receiver",
@@ -502,12 +503,14 @@ impl Counters {
             cut,
             unsent,
             forbidden,
+            unprotected,
         } = path;
         Self {
             passed_unseen: unseen,
             super_segments_cut: cut,
             unsent,
             forbidden,
+            unprotected,
             ..self
         }
     }

@@ -17,6 +17,7 @@ pub mod diag;
 pub mod frames;
 pub mod guardian;
 pub mod immediate_retransmission;
+mod ipsec;
 pub mod lack;
 pub mod lookup;
 pub mod memory;

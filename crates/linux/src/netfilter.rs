@@ -83,6 +83,14 @@ impl Conversation {
         open().map_err(NetfilterError::Socket)
     }
 
+    /// The number of this end, which no other conversation in the namespace has.
+    fn number(&self) -> Result<u32, NetfilterError> {
+        let mut own = SocketAddr::new(0, 0);
+        let asked = self.socket.get_address(&mut own);
+        asked.map_err(NetfilterError::Socket)?;
+        Ok(own.port_number())
+    }
+
     fn send(&self, bytes: &[u8]) -> io::Result<()> {
         rustix::net::send(&self.socket, bytes, SendFlags::empty())?;
         Ok(())

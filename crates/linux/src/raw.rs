@@ -1,8 +1,10 @@
 //! Sending IP packets as they are, out of an interface or wherever their destination is.
 
+use crate::ipsec::Escapes;
 use crate::socket::{Buffer, set_buffer};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,12 +16,17 @@ const SEND_BUFFER: usize = 8 << 20;
 /// Sends whole IP packets of both versions. The kernel chooses the neighbour and finds its
 /// address; sources need not be addresses of this host.
 ///
+/// Packets with a mark go where the kernel would forward them, by their sources and ports, too, and are encrypted
+/// where a policy of IPsec demands it. Those without one go, as those of any raw socket do, by their destination alone.
+///
 /// It recomputes IPv4's header checksum, and fills in an identification of zero.
 #[derive(Debug)]
 pub struct RawSender {
     v4: Socket,
     /// `None` where the kernel has no IPv6.
     v6: Option<Socket>,
+    /// `None` without a mark.
+    escapes: Option<RefCell<Escapes>>,
 }
 
 /// What became of a packet.
@@ -36,6 +43,8 @@ pub enum Sent {
     Unreachable,
     /// A rule of a firewall of this host has dropped it.
     Forbidden,
+    /// It was not sent: a policy of IPsec may be meant for it that would not have been applied.
+    Unprotected,
 }
 
 impl RawSender {
@@ -51,7 +60,11 @@ impl RawSender {
             Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { v4, v6 })
+        let escapes = match mark {
+            0 => None,
+            mark => Some(RefCell::new(Escapes::watch(mark)?)),
+        };
+        Ok(Self { v4, v6, escapes })
     }
 
     /// Sets the priority of its packets (`SO_PRIORITY`).
@@ -80,10 +93,21 @@ impl RawSender {
         Ok(socket.local_addr()?.as_socket().map(|own| own.ip()))
     }
 
+    /// True if packets from `source` to `destination` may be [`Sent::Unprotected`], as policies were up to a second ago.
+    ///
+    /// # Errors
+    /// When the kernel does not tell of its policies of IPsec.
+    pub fn may_lack_protection(&self, source: IpAddr, destination: IpAddr) -> io::Result<bool> {
+        match &self.escapes {
+            Some(escapes) => escapes.borrow_mut().may_have(source, destination),
+            None => Ok(false),
+        }
+    }
+
     /// Sends `packet`, which begins with its IP header, to `destination`, without waiting.
     ///
     /// # Errors
-    /// When the packet is none.
+    /// When the packet is none, or the kernel does not tell of its policies of IPsec.
     pub fn send(&self, destination: IpAddr, packet: &[u8]) -> io::Result<Sent> {
         let socket = match destination {
             IpAddr::V4(_) => &self.v4,
@@ -92,6 +116,11 @@ impl RawSender {
                 None => return Ok(Sent::Unreachable),
             },
         };
+        if let Some(escapes) = &self.escapes
+            && escapes.borrow_mut().has(packet)?
+        {
+            return Ok(Sent::Unprotected);
+        }
         // The port is none: the kernel demands zero, or the protocol's number.
         let to = SockAddr::from(SocketAddr::new(destination, 0));
         match socket.send_to(packet, &to) {

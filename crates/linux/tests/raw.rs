@@ -8,6 +8,7 @@ use outlast_wire::{IpHeader, Packet, UdpHeader};
 use rustix::fd::AsFd;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::process::Command;
 use std::time::Duration;
 
 /// Two hosts, `192.0.2.1` and `192.0.2.2` (and their IPv6 likes), on `link0`.
@@ -151,5 +152,94 @@ fn a_way_that_ends_in_a_black_hole_is_none() {
                 assert_eq!(sent, Sent::Unreachable, "{to}");
             }
         }
+    }
+}
+
+/// Gives the kernel of a namespace a command of `ip`; `false`, with the reason, where it lacks something.
+fn ip(namespace: &Namespace, line: &str) -> bool {
+    let run = || Command::new("ip").args(line.split(' ')).output();
+    match namespace.run(run).expect("enter") {
+        Ok(done) if done.status.success() => true,
+        Ok(done) => {
+            skip(format!(
+                "ip {line}: {}",
+                String::from_utf8_lossy(&done.stderr)
+            ));
+            false
+        }
+        Err(error) => {
+            skip(format!("ip: {error}"));
+            false
+        }
+    }
+}
+
+/// A source that is no address of the sender's host, and the other host, of both versions.
+const FOREIGN: [[&str; 2]; 2] = [["192.0.2.77", "192.0.2.2"], ["2001:db8::77", "2001:db8::2"]];
+
+/// A port for which there is a policy, and one for which there is none.
+const PORTS: [u16; 2] = [7_001, 7_002];
+
+fn sent(sender: &RawSender, [from, to]: [&str; 2], port: u16) -> Sent {
+    let to = to.parse().expect("literal");
+    let packet = datagram(from, to, port, b"x").to_bytes();
+    sender.send(to, &packet).expect("a packet")
+}
+
+#[test]
+fn a_policy_of_ipsec_holds_for_packets_with_its_source_protocol_and_port() {
+    let Some([one, _two]) = hosts() else { return };
+    for interface in [None, Some("link0")] {
+        let sender = one.run(|| RawSender::open(7, interface)).expect("enter");
+        let sender = sender.expect("privileged");
+        for [from, to] in FOREIGN {
+            let [blocked, open] = PORTS;
+            assert_eq!(sent(&sender, [from, to], blocked), Sent::Accepted);
+            let which = format!("dir out src {from} dst {to} proto udp dport {blocked}");
+            if !ip(&one, &format!("xfrm policy add {which} action block")) {
+                return;
+            }
+            assert_eq!(sent(&sender, [from, to], blocked), Sent::Forbidden, "{to}");
+            assert_eq!(sent(&sender, [from, to], open), Sent::Accepted, "{to}");
+            assert!(ip(&one, &format!("xfrm policy delete {which}")));
+        }
+    }
+}
+
+/// A firewall may give such a mark to others' packets; the sender's bear another.
+#[test]
+fn a_packet_that_a_policy_for_marked_ones_is_meant_for_is_not_sent() {
+    let Some([one, _two]) = hosts() else { return };
+    let sender = one.run(|| RawSender::open(7, None)).expect("enter");
+    let sender = sender.expect("privileged");
+    for [from, to] in FOREIGN {
+        let which = format!("dir out src {from} dst {to}");
+        for (mark, expected) in [("5", Sent::Unprotected), ("7", Sent::Forbidden)] {
+            let policy = format!("xfrm policy add {which} mark {mark} mask 0xff action block");
+            if !ip(&one, &policy) {
+                return;
+            }
+            assert_eq!(sent(&sender, [from, to], 9), expected, "{policy}");
+            let gone = format!("xfrm policy delete {which} mark {mark} mask 0xff");
+            assert!(ip(&one, &gone));
+            assert_eq!(sent(&sender, [from, to], 9), Sent::Accepted, "{to}");
+        }
+        let exempt = format!("xfrm policy add {which} mark 5 mask 0xff action allow");
+        assert!(ip(&one, &exempt));
+        assert_eq!(sent(&sender, [from, to], 9), Sent::Accepted, "{exempt}");
+    }
+}
+
+#[test]
+fn a_rule_for_a_source_holds() {
+    let Some([one, _two]) = hosts() else { return };
+    let sender = one.run(|| RawSender::open(7, None)).expect("enter");
+    let sender = sender.expect("privileged");
+    for (version, [from, to]) in ["-4", "-6"].into_iter().zip(FOREIGN) {
+        assert_eq!(sent(&sender, [from, to], 9), Sent::Accepted, "{to}");
+        if !ip(&one, &format!("{version} rule add from {from} unreachable")) {
+            return;
+        }
+        assert_eq!(sent(&sender, [from, to], 9), Sent::Unreachable, "{to}");
     }
 }

@@ -759,7 +759,7 @@ impl Endpoint {
                     role.handle_network(now, error);
                 }
             }
-            Sent::Unreachable | Sent::Forbidden => {
+            Sent::Unreachable | Sent::Forbidden | Sent::Unprotected => {
                 tracing::debug!(%destination, "a packet was not sent");
             }
         }

@@ -52,6 +52,8 @@ pub(crate) struct PathCounters {
     pub(crate) unsent: u64,
     /// Packets of the gateway that a firewall of this host has dropped.
     pub(crate) forbidden: u64,
+    /// Packets that the gateway was not shown, or that it has not sent, as they might have left in clear text.
+    pub(crate) unprotected: u64,
 }
 
 /// The queue of one interface. Dropped, it lets everything pass.
@@ -267,6 +269,11 @@ impl QueuePath {
             self.queue.give(id, Ruling::Accept)?;
             return Ok(FromQueue::Passed);
         };
+        if self.may_lack_protection(&packet, direction)? {
+            self.count(Sent::Unprotected);
+            self.queue.give(id, Ruling::Accept)?;
+            return Ok(FromQueue::Passed);
+        }
         // Only the kernel knows of what datagrams an aggregate is made.
         let is_opaque = is_aggregate && direction == Direction::ToLink && packet.tcp().is_none();
         self.counters.unseen += u64::from(is_opaque);
@@ -325,6 +332,16 @@ impl QueuePath {
         Ok(sent)
     }
 
+    /// True if the gateway could not send packets of this connection: it is not to take them either.
+    fn may_lack_protection(&self, packet: &Packet, direction: Direction) -> io::Result<bool> {
+        let ip = packet.header().ip;
+        let (near, far) = match direction {
+            Direction::ToLink => (ip.source, ip.destination),
+            Direction::FromLink => (ip.destination, ip.source),
+        };
+        self.from_link.may_lack_protection(near, far)
+    }
+
     fn count(&mut self, sent: Sent) {
         match sent {
             Sent::Accepted => {}
@@ -337,6 +354,16 @@ impl QueuePath {
                     );
                 }
                 self.counters.forbidden += 1;
+            }
+            Sent::Unprotected => {
+                if self.counters.unprotected == 0 {
+                    tracing::warn!(
+                        "policies of IPsec of this host are not sure to hold for packets with mark {:#x}: nothing is \
+                         done for the connections that they are for",
+                        self.mark
+                    );
+                }
+                self.counters.unprotected += 1;
             }
             Sent::NoRoom | Sent::TooLong | Sent::Unreachable => self.counters.unsent += 1,
         }

@@ -1,6 +1,6 @@
 //! What `outlast status` shows to people.
 
-use super::{Damped, Flow, Kernel, Link, PeerDown, Resume, Silent, Status, Tables};
+use super::{Counters, Damped, Flow, Kernel, Link, PeerDown, Resume, Silent, Status, Tables};
 use outlast_base::units::BitRate;
 use outlast_report::table::{Cell, Column, Table, Tone};
 use outlast_report::unit::Unit;
@@ -52,9 +52,7 @@ impl Status {
             line("tables", &tables.to_text());
         }
         line("counted", &self.counted());
-        if let Some(forbidden) = self.forbidden() {
-            line("firewall", &forbidden);
-        }
+        self.tell_refused(&mut line);
         if let Some(compression) = self.counters.compression() {
             line("compression", &compression);
         }
@@ -127,14 +125,26 @@ impl Status {
         )
     }
 
-    /// Packets that a firewall of this host has dropped; `None` if none.
-    fn forbidden(&self) -> Option<String> {
-        let packets = self.counters.forbidden;
-        let said = || {
-            let packets = several(packets, "packet");
-            format!("{packets} of the gateway dropped by a rule of this host")
-        };
-        (packets > 0).then(said)
+    /// Packets that a firewall or IPsec of this host kept from leaving.
+    fn tell_refused(&self, line: &mut dyn FnMut(&str, &str)) {
+        let Counters {
+            forbidden,
+            unprotected,
+            ..
+        } = self.counters;
+        for (name, packets, why) in [
+            ("firewall", forbidden, "dropped by a rule of this host"),
+            (
+                "IPsec",
+                unprotected,
+                "not sent, as a policy might not hold for them",
+            ),
+        ] {
+            if packets > 0 {
+                let packets = several(packets, "packet");
+                line(name, &format!("{packets} {why}"));
+            }
+        }
     }
 
     fn counted(&self) -> String {
@@ -184,7 +194,7 @@ impl Status {
     }
 }
 
-impl super::Counters {
+impl Counters {
     /// What compression has done; `None` if nothing.
     fn compression(&self) -> Option<String> {
         if self.compression_offers + self.compression_agreed + self.restored == 0 {

@@ -6,10 +6,12 @@
 
 mod claim;
 mod headers;
+mod own_routes;
 mod ranges;
 
 pub use claim::Claim;
 pub use headers::HeaderRules;
+pub(crate) use own_routes::OwnRoutes;
 pub use ranges::AddressRange;
 
 use super::{ASKED, Conversation, Message, NetfilterError, may_administer};
@@ -33,11 +35,13 @@ const TABLE_OWNER: u32 = 2;
 /// the link.
 const PRE_ROUTING: Chain = Chain {
     name: "received",
+    kind: "filter",
     hook: 0,
     priority: -300,
 };
 const POST_ROUTING: Chain = Chain {
     name: "sent",
+    kind: "filter",
     hook: 4,
     priority: 350,
 };
@@ -46,6 +50,7 @@ const POST_ROUTING: Chain = Chain {
 /// Packets that are sent as before their translation bear [`TRACKED`], and are tracked.
 const LOCAL_OUT: Chain = Chain {
     name: "resent",
+    kind: "filter",
     hook: 3,
     priority: -300,
 };
@@ -111,6 +116,8 @@ pub struct Rules {
 
 struct Chain {
     name: &'static str,
+    /// Its type: "filter", or "route", which looks the route up again for a packet whose mark the chain has changed.
+    kind: &'static str,
     hook: u32,
     priority: i32,
 }
@@ -283,7 +290,7 @@ impl Batch {
                     hook.with(1, &chain.hook.to_be_bytes())
                         .with(2, &chain.priority.to_be_bytes())
                 })
-                .with_text(7, "filter")
+                .with_text(7, chain.kind)
         });
     }
 

@@ -10,16 +10,18 @@
 mod bed;
 mod devices;
 mod firewalls;
+mod ipsec;
 mod replaced;
 mod tunnels;
 mod uplinks;
 
-use crate::path::{Daemon, Over, Transfer, connected, seen};
+use crate::path::{Daemon, Over, Transfer, connected_at, seen};
 use crate::support::{Place, report};
 use bed::{Bed, Outage};
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::namespace::Namespace;
 use socket2::SockRef;
+use std::net::SocketAddr;
 
 /// Bytes of a transfer, and those that have arrived when the link goes.
 const BYTES: usize = 300_000;
@@ -54,8 +56,8 @@ impl Way {
     const BOTH: [Self; 2] = [Self::Download, Self::Upload];
 
     /// A transfer on a connection that the near host has opened.
-    fn start(self, near_host: &Namespace, far_host: &Namespace) -> Transfer {
-        let (near, far) = connected(near_host, far_host, Bed::far_address());
+    fn start(self, near_host: &Namespace, far_host: &Namespace, far_end: SocketAddr) -> Transfer {
+        let (near, far) = connected_at(near_host, far_host, far_end);
         for end in [&near, &far] {
             // The kernel doubles it.
             let room = SockRef::from(end).set_send_buffer_size(ROOM / 2);
@@ -87,10 +89,18 @@ struct Stalls(Vec<Stall>);
 
 impl Transfers {
     /// Those of each of these directions, once enough has arrived.
-    fn start([near_host, far_host]: [&Namespace; 2], ways: &[Way]) -> Self {
-        let all = ways
-            .iter()
-            .map(|way| (*way, way.start(near_host, far_host)));
+    fn start(hosts: [&Namespace; 2], ways: &[Way]) -> Self {
+        Self::start_to(hosts, ways, |_| SocketAddr::new(Bed::far_address(), 0))
+    }
+
+    /// Those to other addresses and ports; zero: to some port.
+    fn start_to(
+        [near_host, far_host]: [&Namespace; 2],
+        ways: &[Way],
+        far_end: impl Fn(Way) -> SocketAddr,
+    ) -> Self {
+        let start = |way: Way| way.start(near_host, far_host, far_end(way));
+        let all = ways.iter().map(|way| (*way, start(*way)));
         let mut all: Vec<_> = all.collect();
         for (_, transfer) in &mut all {
             transfer.wait_for(BEFORE);
@@ -117,6 +127,13 @@ impl Transfers {
                 .collect()
         };
         seen("long timeouts", all)
+    }
+
+    /// Waits until all have come to their ends whole.
+    fn finish(self) {
+        for (_, transfer) in self.0 {
+            transfer.finish();
+        }
     }
 
     /// Waits until all go on, and come to their ends whole.

@@ -21,7 +21,7 @@ pub(super) const ROUTERS: [&str; 2] = ["198.51.100.1", "198.51.100.2"];
 /// Their addresses of interfaces that carry a tunnel.
 pub(super) const UNDERLAYS: [&str; 2] = ["10.3.1.1", "10.3.1.2"];
 /// Their Ethernet addresses where they have been introduced.
-const HARDWARE: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
+pub(super) const HARDWARE: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
 /// The beginnings of their hosts' addresses. The router is the first in its network, the host the second.
 pub(super) const NETWORKS: [&str; 2] = ["192.0.2", "203.0.113"];
 /// The switch's ports.
@@ -193,7 +193,7 @@ impl Bed {
         [&self.near_host, &self.far_host]
     }
 
-    fn routers(&self) -> [&Namespace; 2] {
+    pub(super) fn routers(&self) -> [&Namespace; 2] {
         [&self.near_router, &self.far_router]
     }
 
@@ -309,11 +309,29 @@ pub(super) fn run(
     arguments: &[&str],
     input: &str,
 ) -> Result<(), String> {
+    said(namespace, program, arguments, input).map(drop)
+}
+
+/// Runs a program in a namespace; what it says, or its complaint if it fails.
+pub(super) fn output(
+    namespace: &Namespace,
+    program: &str,
+    arguments: &[&str],
+) -> Result<String, String> {
+    said(namespace, program, arguments, "")
+}
+
+fn said(
+    namespace: &Namespace,
+    program: &str,
+    arguments: &[&str],
+    input: &str,
+) -> Result<String, String> {
     let mut command = Command::new(program);
     command
         .args(arguments)
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let network = namespace.as_fd().try_clone_to_owned().expect("descriptor");
     process::place(&mut command, None, network);
@@ -329,7 +347,7 @@ pub(super) fn run(
         .wait_with_output()
         .map_err(|error| error.to_string())?;
     match done.status.success() {
-        true => Ok(()),
+        true => Ok(String::from_utf8_lossy(&done.stdout).into_owned()),
         false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
     }
 }

@@ -24,7 +24,7 @@ use rustix::fd::AsFd;
 use serde_json::Value;
 use std::net::IpAddr;
 use std::process::Command;
-pub(crate) use transfer::{Gate, Transfer, acknowledged, connected, is_acknowledged};
+pub(crate) use transfer::{Gate, Transfer, acknowledged, connected, connected_at, is_acknowledged};
 use wiring::{inside, ip, switch};
 
 /// The gateway's interface towards the mobile host, and the mobile host's own.

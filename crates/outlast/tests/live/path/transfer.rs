@@ -170,8 +170,16 @@ pub(crate) fn connected(
     to: &Namespace,
     address: IpAddr,
 ) -> (TcpStream, TcpStream) {
-    let any = SocketAddr::new(address, 0);
-    let listen = || TcpListener::bind(any).expect("bind");
+    connected_at(from, to, SocketAddr::new(address, 0))
+}
+
+/// Both ends of a connection to a port of a program's choice, or, where it is zero, of the kernel's.
+pub(crate) fn connected_at(
+    from: &Namespace,
+    to: &Namespace,
+    address: SocketAddr,
+) -> (TcpStream, TcpStream) {
+    let listen = || TcpListener::bind(address).expect("bind");
     let listener = to.run(listen).expect("enter");
     let server = listener.local_addr().expect("bound");
     let deadline = clock::now() + PATIENCE;
