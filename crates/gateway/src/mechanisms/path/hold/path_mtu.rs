@@ -180,11 +180,10 @@ impl PathMtu {
             Some(smaller) if is_least_due && smaller.mtu > least => {
                 **smaller = Smaller::new(least, State::Sign(None));
             }
-            Some(_) => {}
             None if self.attempts >= ATTEMPTS[0] => {
                 self.smaller = Some(Box::new(Smaller::new(first, State::Sign(None))));
             }
-            None => {}
+            Some(_) | None => {}
         }
         None
     }
