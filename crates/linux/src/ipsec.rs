@@ -42,7 +42,7 @@ pub(crate) struct Escapes {
     /// Policies that the kernel would not apply.
     policies: Vec<Policy>,
     is_current: bool,
-    /// When it was last asked whether policies have changed.
+    /// The time of the last question whether policies have changed.
     asked_at: Option<Instant>,
     links: RouteSocket,
     /// Marks that virtual tunnel interfaces alone look policies up with, and when they were listed.

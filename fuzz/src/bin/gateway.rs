@@ -80,7 +80,7 @@ struct World {
     on_link: VecDeque<(LinkId, Packet)>,
     /// What the gateway took and may still owe; only watched at the end.
     owed: Option<Vec<Packet>>,
-    /// What has gone out since that is looked at.
+    /// Packets that have gone out since that is looked at.
     brought: Vec<Packet>,
     transmitted: u64,
     bounds: Bounds,

@@ -401,7 +401,7 @@ fn is_same_data(one: &Packet, other: &Packet) -> bool {
         && FlowKey::of_tcp(one.header(), ToLink) == FlowKey::of_tcp(other.header(), ToLink)
 }
 
-/// Whether `part` is some of what `whole` carries towards the link, whose path takes less.
+/// True if `part` is some of what `whole` carries towards the link, whose path takes less.
 fn is_part(part: &Packet, whole: &Packet) -> bool {
     let (Some(a), Some(b)) = (part.tcp(), whole.tcp()) else {
         return false;

@@ -297,7 +297,7 @@ impl Model {
     }
 }
 
-/// Whether `part` is some of what `whole` carries, as its host would have sent it.
+/// True if `part` is some of what `whole` carries, as its host would have sent it.
 fn is_part(part: &Packet, whole: &Packet) -> bool {
     let (Some(a), Some(b)) = (part.tcp(), whole.tcp()) else {
         return false;
@@ -311,7 +311,7 @@ fn is_part(part: &Packet, whole: &Packet) -> bool {
     header == *b && offset >= 0 && end <= i64::from(whole.header().payload_len)
 }
 
-/// What is left of a segment, first byte and length, when another has gone out.
+/// The rest of a segment, first byte and length, when another has gone out.
 fn without((first, len): (u32, u32), (gone, gone_len): (u32, u32)) -> Vec<(u32, u32)> {
     let end = first + len;
     let before = (first, gone.clamp(first, end) - first);

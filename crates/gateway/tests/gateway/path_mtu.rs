@@ -10,7 +10,7 @@ const PART: u32 = 1_224;
 const KEPT: u32 = 6;
 const END: u32 = KEPT * FULL;
 
-/// What went towards the link: where each segment begins, and its length.
+/// The segments that went towards the link: first byte, and length.
 fn carried(path: &mut Path) -> Vec<(u32, u32)> {
     let sent = path.sent().into_iter();
     sent.filter_map(|sent| match sent {
@@ -32,7 +32,7 @@ fn back_after(path: Path, away_ms: u64) -> Path {
     path
 }
 
-/// Nothing of what was kept has arrived, and a part of the oldest has gone out.
+/// Waits until the oldest segment has gone out twice in vain, and then a part of it.
 fn in_vain(path: &mut Path) {
     path.after_ms(30);
     let mut whole: Vec<_> = (0..KEPT).map(|n| (n * FULL, FULL)).collect();
@@ -125,7 +125,7 @@ fn what_arrives_late_is_no_sign() {
     assert_eq!(carried(&mut path), [], "all of it has arrived");
 }
 
-/// As Linux does with `tcp_mtu_probing` after some timeouts.
+/// Linux does so with `tcp_mtu_probing` after some timeouts.
 #[test]
 fn a_sender_that_repeats_in_smaller_segments_knows_better() {
     const OWN: u32 = 1_024;
@@ -173,7 +173,7 @@ fn with_ipv4_a_path_is_tried_with_what_every_host_takes() {
     }
 }
 
-/// It cannot say what has arrived of the rest: a second attempt in vain does.
+/// Such a host cannot say what has arrived of the rest: a second attempt in vain does.
 #[test]
 fn a_far_host_without_sack_shows_it_too() {
     let path = Path::new(PathMechanismKind::Hold).without_sack();

@@ -28,7 +28,7 @@ const ATTRIBUTE: usize = 4;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Policy {
     is_outbound: bool,
-    /// It lets packets leave as they are.
+    /// Lets packets leave as they are.
     is_exemption: bool,
     source: Prefix,
     destination: Prefix,

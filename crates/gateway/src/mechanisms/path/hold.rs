@@ -131,7 +131,7 @@ enum Next {
     /// The far host's last acknowledgement, for the near host: a [nudge](nudge) while the link is down, a duplicate after
     /// its return.
     Nudge,
-    /// What the path takes, for the near host.
+    /// The size that the path takes, for the near host.
     PathMtu,
     /// The newest acknowledgement, once more.
     NewestAck,
@@ -829,7 +829,7 @@ impl Hold {
         })
     }
 
-    /// What was too long for the path goes out again.
+    /// Marks as lost what was too long for the path: it goes out again in its turn.
     fn lose_too_long(&mut self, cx: &Context<'_>, news: News) {
         // Without SACK the far host cannot say what has arrived.
         let most = match cx.sack {
@@ -847,7 +847,7 @@ impl Hold {
         self.stage.wait_in_line();
     }
 
-    /// Why what is kept goes out now. What came after the link's return goes out as its sender meant it.
+    /// The reason for which kept data goes out now.
     fn reason_of_kept(&self) -> SendReason {
         let episode = self.stage.episode();
         episode.map_or(SendReason::Kept, Episode::reason)

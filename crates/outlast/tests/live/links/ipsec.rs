@@ -67,10 +67,10 @@ enum Selection {
 /// Ports at which the far end listens: for downloads, and for uploads.
 const PORTS: [u16; 2] = [7_001, 7_002];
 
-/// Nothing that hides anything, which an emulated processor does sooner.
+/// Algorithms that hide nothing, which an emulated processor does sooner.
 const SECRETS: &str = "auth digest_null \"\" enc cipher_null \"\"";
 
-/// What is protected, and how.
+/// Extent and mode of the protection.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     version: Version,
@@ -90,7 +90,7 @@ impl Shape {
         }
     }
 
-    /// What is protected at each end.
+    /// The selectors at each end.
     fn networks(self) -> [String; 2] {
         match (self.selection, self.version) {
             (Selection::Routers, _) => self.routers(),
@@ -99,7 +99,7 @@ impl Shape {
         }
     }
 
-    /// Where a connection of a direction goes to.
+    /// The address that a connection of a direction goes to.
     fn far_end(self, way: Way) -> SocketAddr {
         let [_, router] = self.routers();
         let address = match (self.selection, self.version) {
@@ -223,7 +223,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// What [`WATCH`] has counted.
+    /// The count of [`WATCH`].
     fn at(bed: &Bed) -> Self {
         let list = ["list", "table", "netdev", "watch"];
         let said = output(&bed.air, "nft", &list).expect("it was added");
@@ -267,7 +267,7 @@ fn lay(shape: Shape) -> Option<Bed> {
 /// Transfers over outages go on at once where the daemon notices them, and no later than without it elsewhere; and
 /// nothing leaves in clear text.
 ///
-/// Where the kernel shows the daemon what leaves, it sees ESP, and does not notice that data is not answered.
+/// On the eBPF path the daemon sees ESP leave, and does not notice that data is not answered.
 #[track_caller]
 fn is_outlasted_and_hidden(shape: Shape, over: Over) {
     let Some(bed) = lay(shape) else {

@@ -49,7 +49,7 @@ struct Shared {
     most: AtomicUsize,
 }
 
-/// What an Ethernet frame has before its packet, in bytes.
+/// Length of the header of an Ethernet frame, in bytes.
 const HEADER: usize = 14;
 /// Nothing that goes over the link is too long for the wire.
 const MTU: u32 = 9_000;

@@ -165,7 +165,7 @@ impl Episode {
         self.first_sent.is_some()
     }
 
-    /// Whether data has gone out, and the connection has not moved.
+    /// True once data has gone out, until the connection moves.
     pub(super) const fn is_in_vain(&self) -> bool {
         self.has_sent_data() && !self.has_moved
     }

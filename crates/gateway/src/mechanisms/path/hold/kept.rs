@@ -130,7 +130,7 @@ impl Kept {
         }
     }
 
-    /// What is kept of a longer segment that begins where `packet` does.
+    /// The longer segment that is kept and begins where `packet` does.
     pub(super) fn longer(&self, packet: &Packet) -> Option<&Packet> {
         match self {
             Self::Window(window) => window.longer(packet).map(Segment::freshest),
@@ -138,7 +138,7 @@ impl Kept {
         }
     }
 
-    /// What was re-sent until `at` was lost, unless the far host shows that it has it: the first of these, `most` at most.
+    /// Marks as lost what was re-sent until `at` and the far host does not show to have: the first of these, `most` at most.
     pub(super) fn lose_resent_until(&mut self, at: Instant, most: usize) {
         match self {
             Self::Window(window) => window.lose_resent_until(at, most),
@@ -148,7 +148,7 @@ impl Kept {
         }
     }
 
-    /// The segment that begins at `seq` was lost.
+    /// Marks the segment that begins at `seq` as lost.
     pub(super) fn lose_at(&mut self, seq: SeqNumber) {
         match self {
             Self::Window(window) => window.lose_at(seq),

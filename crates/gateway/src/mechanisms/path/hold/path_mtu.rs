@@ -29,13 +29,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// (RFC 6298, section 2.5).
 const WATCHED_FOR: Duration = Duration::from_secs(60);
 
-/// What one connection's path is known to take: unless there was a sign, whatever its sender sends.
+/// Knowledge of the sizes that one connection's path takes: unless there was a sign, whatever its sender sends.
 #[derive(Debug, Default)]
 pub(super) struct PathMtu {
     smaller: Option<Box<Smaller>>,
-    /// So often in succession the oldest segment went out in vain.
+    /// Times in succession that the oldest segment went out in vain.
     attempts: u8,
-    /// What is left of a segment that goes out in parts.
+    /// The rest of a segment that goes out in parts.
     parts: Option<Box<Segments>>,
 }
 
@@ -55,26 +55,26 @@ enum State {
     /// Parts arrive, or the sender's smaller segments are to.
     Trial {
         by: Sign,
-        /// What is longer and went out until then went whole.
+        /// The time until which longer segments went whole.
         since: Instant,
-        /// What went in parts first begins there.
+        /// The first number of the segment that went in parts first.
         first: Option<SeqNumber>,
-        /// What went whole behind that: where it begins, and the number behind it.
+        /// The segment that went whole behind that: its first number, and the one behind it.
         whole: Option<(SeqNumber, SeqNumber)>,
     },
-    /// Nothing longer arrives.
+    /// No longer packet arrives.
     Found(Sender),
 }
 
 /// A part that went out alone.
 #[derive(Clone, Copy, Debug)]
 struct FirstPart {
-    /// Where what was lacking of its segment begins, and the number behind that.
+    /// The numbers that were lacking of its segment: the first, and the one behind the last.
     segment: (SeqNumber, SeqNumber),
     at: Instant,
 }
 
-/// What showed that the path may take smaller packets only.
+/// Evidence that the path may take smaller packets only.
 #[derive(Clone, Copy, Debug)]
 enum Sign {
     /// A part has arrived without its segment.
@@ -83,14 +83,14 @@ enum Sign {
     Sender,
 }
 
-/// What the sender knows of what was found.
+/// The sender's knowledge of what was found.
 #[derive(Clone, Copy, Debug)]
 enum Sender {
-    /// Nothing: it is to be told.
+    /// None: it is to be told.
     Unaware,
-    /// It was told then.
+    /// Told then.
     Told(Instant),
-    /// It has found out by itself.
+    /// Found out by itself.
     Aware,
 }
 
@@ -188,7 +188,7 @@ impl PathMtu {
         None
     }
 
-    /// Something has arrived.
+    /// Notes that data has arrived.
     pub(super) const fn note_progress(&mut self) {
         self.attempts = 0;
     }
@@ -206,8 +206,8 @@ impl PathMtu {
         };
     }
 
-    /// Whether `packet` of the sender's, which may `repeat` what it has sent, would not arrive as it is. If not, it passes, and
-    /// may be the one that is tried whole.
+    /// True if `packet` of the sender's, which may `repeat` what it has sent, would not arrive as it is. If not, it passes, and may be
+    /// the one that is tried whole.
     pub(super) fn is_too_long(&mut self, now: Instant, packet: &Packet, repeats: bool) -> bool {
         let Some(smaller) = &mut self.smaller else {
             return false;
@@ -246,7 +246,7 @@ impl PathMtu {
         }
     }
 
-    /// What goes out now of `packet`, which is kept and may have gone out before. All before `acked` has arrived.
+    /// The part of `packet` that goes out now, or all of it. It is kept, and may have gone out before; all before `acked` has arrived.
     pub(super) fn cut(
         &mut self,
         now: Instant,
@@ -283,7 +283,7 @@ impl PathMtu {
         self.next_part(acked).unwrap_or(packet)
     }
 
-    /// Whether something is left of a segment that goes out in parts.
+    /// True while a segment goes out in parts.
     pub(super) const fn has_parts(&self) -> bool {
         self.parts.is_some()
     }

@@ -38,7 +38,7 @@ pub(super) struct StaleEcho {
     told: LatelyTold,
     /// Whether the newest of that may be lost.
     doubt: Doubt,
-    /// When the far host was heard last.
+    /// The time at which the far host was heard last.
     heard_at: Option<Instant>,
 }
 

@@ -624,7 +624,7 @@ impl Window {
         }
     }
 
-    /// What was re-sent until `at`, and is not acknowledged, was lost on the way: the first `most` of these.
+    /// Marks as lost what was re-sent until `at` and is not acknowledged: the first `most` of these.
     pub(super) fn lose_resent_until(&mut self, at: Instant, most: usize) {
         let is_lost = |segment: &Segment| {
             let is_from_before = matches!(segment.fate, Fate::Resent(when, _) if when <= at);
@@ -639,7 +639,7 @@ impl Window {
         }
     }
 
-    /// The segment that begins at `seq` was lost on the way.
+    /// Marks the segment that begins at `seq` as lost.
     pub(super) fn lose_at(&mut self, seq: SeqNumber) {
         if let Ok(place) = self.place(seq) {
             self.set_fate(place, Fate::Lost);
