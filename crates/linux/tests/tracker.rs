@@ -168,7 +168,13 @@ impl<'t> Both<'t> {
                     known.newest_from_link = Some((now, whole.to_vec()));
                 }
             }
-            Direction::ToLink if tcp.flags.intersects(TcpFlags::SYN | TcpFlags::RST) => {}
+            Direction::ToLink if tcp.has(TcpFlags::RST) => {}
+            Direction::ToLink if tcp.has(TcpFlags::SYN) => {
+                if observed.repeated && mark != MARK {
+                    self.counters.recorded += 1;
+                    self.recorded.push((now, whole.to_vec()));
+                }
+            }
             // A probe of the gateway's.
             Direction::ToLink
                 if packet.sequence_len() == 0 && mark == MARK && tcp.seq != known.tcp.near.next => {

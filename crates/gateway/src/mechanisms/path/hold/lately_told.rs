@@ -90,15 +90,18 @@ impl LatelyTold {
         heard_at: Instant,
         round_trip: Duration,
     ) -> Doubt {
+        let told_until = |end: Instant| {
+            let is_early = |(_, at): &(SeqNumber, Instant)| end.since(*at) >= round_trip;
+            self.told.partition_point(is_early)
+        };
         let gone_at = heard_at.max(since - NOTICED_LATE).min(since);
-        let is_early = |(_, at): &(SeqNumber, Instant)| gone_at.since(*at) >= round_trip;
-        let early = self.told.partition_point(is_early);
-        let late = self.told.len() - early;
+        let is_late = told_until(since) < self.told.len();
+        let late = self.told.len() - told_until(gone_at);
         let kept = if late > MOST { 0 } else { late + 1 };
         self.told.drain(..self.told.len().saturating_sub(kept));
         let newest = self.told.last().map(|(_, at)| since.since(*at));
         match newest {
-            _ if late > 0 => Doubt::Large,
+            _ if is_late => Doubt::Large,
             Some(before) if before < round_trip + NOTICED_LATE => Doubt::Small,
             _ => Doubt::None,
         }
