@@ -76,7 +76,7 @@ impl Escapes {
     /// True if a policy is, or may be, meant for `packet` that the kernel would not apply.
     ///
     /// # Errors
-    /// When the kernel does not tell its policies.
+    /// An error if the kernel does not tell its policies.
     pub(crate) fn has(&mut self, packet: &[u8]) -> io::Result<bool> {
         let Some(addresses) = Addresses::of(packet) else {
             return Ok(false);
@@ -88,7 +88,7 @@ impl Escapes {
     /// True if [`Self::has`] may be of a packet with these addresses, as it was up to a second ago.
     ///
     /// # Errors
-    /// When the kernel does not tell its policies.
+    /// An error if the kernel does not tell its policies.
     pub(crate) fn may_have(&mut self, source: IpAddr, destination: IpAddr) -> io::Result<bool> {
         let now = clock::now();
         if self.asked_at.is_none_or(|at| now.since(at) >= GOOD_FOR) {

@@ -96,7 +96,7 @@ impl RawSender {
     /// True if packets from `source` to `destination` may be [`Sent::Unprotected`], as policies were up to a second ago.
     ///
     /// # Errors
-    /// When the kernel does not tell of its policies of IPsec.
+    /// An error if the kernel does not tell of its policies of IPsec.
     pub fn may_lack_protection(&self, source: IpAddr, destination: IpAddr) -> io::Result<bool> {
         match &self.escapes {
             Some(escapes) => escapes.borrow_mut().may_have(source, destination),
@@ -107,7 +107,7 @@ impl RawSender {
     /// Sends `packet`, which begins with its IP header, to `destination`, without waiting.
     ///
     /// # Errors
-    /// When the packet is none, or the kernel does not tell of its policies of IPsec.
+    /// An error for what is no packet, and if the kernel does not tell of its policies of IPsec.
     pub fn send(&self, destination: IpAddr, packet: &[u8]) -> io::Result<Sent> {
         let socket = match destination {
             IpAddr::V4(_) => &self.v4,
