@@ -196,12 +196,12 @@ impl Handshakes {
             return evicted;
         };
         let answers = is_answer(packet);
-        if !answers {
-            handshake.copies_left = (handshake.copies_left + 1).min(MOST);
-        }
         let pause = handshake.pause;
         match handshake.stage {
             Stage::Away | Stage::Passed { .. } if !(is_urgent && answers) => {
+                if !answers {
+                    handshake.copies_left = (handshake.copies_left + 1).min(MOST);
+                }
                 let until = now + REMEMBERED_FOR;
                 self.set_stage(index, Stage::Passed { until });
             }

@@ -121,6 +121,21 @@ fn an_answer_that_was_on_its_way_is_sent_again() {
     assert_eq!(sends_within(&mut path, 2_000), [0, 500, 1_500]);
 }
 
+/// Its host goes on to repeat it: no copy of the gateway's comes of that.
+#[test]
+fn a_syn_that_nobody_answers_is_sent_no_more_often_for_its_hosts_repetitions() {
+    let mut path = opening();
+    path.down();
+    assert_eq!(path.syn(), TAKEN);
+    path.up();
+    path.after_ms(40);
+    assert_eq!(path.sent(), [SYN]);
+    for _ in 0..5 {
+        assert_eq!(path.syn(), None);
+        assert_eq!(sends_within(&mut path, 3_000), []);
+    }
+}
+
 #[test]
 fn without_an_outage_a_host_repeats_its_handshakes_itself() {
     let mut path = opening();

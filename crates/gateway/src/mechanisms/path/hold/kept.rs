@@ -142,9 +142,7 @@ impl Kept {
     pub(super) fn lose_resent_until(&mut self, at: Instant, most: usize) {
         match self {
             Self::Window(window) => window.lose_resent_until(at, most),
-            Self::One {
-                packet, pending, ..
-            } => *pending = packet.packet().is_some(),
+            Self::One { .. } => self.lose_front(),
         }
     }
 
@@ -152,9 +150,7 @@ impl Kept {
     pub(super) fn lose_at(&mut self, seq: SeqNumber) {
         match self {
             Self::Window(window) => window.lose_at(seq),
-            Self::One {
-                packet, pending, ..
-            } => *pending = packet.packet().is_some(),
+            Self::One { .. } => self.lose_front(),
         }
     }
 

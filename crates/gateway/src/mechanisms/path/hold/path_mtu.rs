@@ -43,6 +43,7 @@ pub(super) struct PathMtu {
 #[derive(Debug)]
 struct Smaller {
     mtu: u32,
+    by: Sign,
     state: State,
     /// The sender is watched until then; `None` where it has shown the sign itself.
     watched_until: Option<Instant>,
@@ -54,7 +55,6 @@ enum State {
     Sign(Option<FirstPart>),
     /// Parts arrive, or the sender's smaller segments are to.
     Trial {
-        by: Sign,
         /// The time until which longer segments went whole.
         since: Instant,
         /// The first number of the segment that went in parts first.
@@ -62,8 +62,8 @@ enum State {
         /// The segment that went whole behind that: its first number, and the one behind it.
         whole: Option<(SeqNumber, SeqNumber)>,
     },
-    /// No longer packet arrives.
-    Found(Sender),
+    /// No longer packet arrives. A sender that has not shown the sign itself was told then.
+    Found(Option<Instant>),
 }
 
 /// A part that went out alone.
@@ -75,41 +75,12 @@ struct FirstPart {
 }
 
 /// Evidence that the path may take smaller packets only.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Sign {
-    /// A part has arrived without its segment.
+    /// A part arrives without its segment.
     Part,
     /// The sender repeats in smaller segments.
     Sender,
-}
-
-/// The sender's knowledge of what was found.
-#[derive(Clone, Copy, Debug)]
-enum Sender {
-    /// None: it is to be told.
-    Unaware,
-    /// Told then.
-    Told(Instant),
-    /// Found out by itself.
-    Aware,
-}
-
-impl From<Sign> for Sender {
-    fn from(sign: Sign) -> Self {
-        match sign {
-            Sign::Part => Self::Unaware,
-            Sign::Sender => Self::Aware,
-        }
-    }
-}
-
-impl From<Sender> for Sign {
-    fn from(sender: Sender) -> Self {
-        match sender {
-            Sender::Unaware | Sender::Told(_) => Self::Part,
-            Sender::Aware => Self::Sender,
-        }
-    }
 }
 
 /// News about the path.
@@ -124,9 +95,10 @@ pub(super) enum News {
 }
 
 impl Smaller {
-    const fn new(mtu: u32, state: State) -> Self {
+    const fn new(mtu: u32, by: Sign, state: State) -> Self {
         Self {
             mtu,
+            by,
             state,
             watched_until: None,
         }
@@ -134,9 +106,8 @@ impl Smaller {
 }
 
 impl State {
-    const fn trial(by: Sign, since: Instant, first: Option<SeqNumber>) -> Self {
+    const fn trial(since: Instant, first: Option<SeqNumber>) -> Self {
         Self::Trial {
-            by,
             since,
             first,
             whole: None,
@@ -150,8 +121,8 @@ impl PathMtu {
         let [_, least] = sizes(packet);
         let mtu = packet.total_len().max(least);
         if self.smaller.is_none() && mtu < kept_len {
-            let trial = State::trial(Sign::Sender, Instant::ZERO, None);
-            self.smaller = Some(Box::new(Smaller::new(mtu, trial)));
+            let trial = State::trial(Instant::ZERO, None);
+            self.smaller = Some(Box::new(Smaller::new(mtu, Sign::Sender, trial)));
         }
     }
 
@@ -165,25 +136,23 @@ impl PathMtu {
         let begins_at = range(oldest).map(|(seq, _)| seq);
         if let Some(smaller) = &mut self.smaller
             && let State::Trial {
-                by,
                 since,
                 whole: Some((from, _)),
                 ..
             } = smaller.state
             && begins_at == Some(from)
         {
-            smaller.state = State::Found(by.into());
+            smaller.state = State::Found(None);
             return Some(News::TooLong(from, since));
         }
-        let is_least_due = self.attempts >= ATTEMPTS[1];
-        match &mut self.smaller {
-            Some(smaller) if is_least_due && smaller.mtu > least => {
-                **smaller = Smaller::new(least, State::Sign(None));
-            }
-            None if self.attempts >= ATTEMPTS[0] => {
-                self.smaller = Some(Box::new(Smaller::new(first, State::Sign(None))));
-            }
-            Some(_) | None => {}
+        let [is_first_due, is_least_due] = ATTEMPTS.map(|vain| self.attempts >= vain);
+        let next = match &self.smaller {
+            Some(smaller) => (is_least_due && smaller.mtu > least).then_some(least),
+            None => is_first_due.then_some(first),
+        };
+        if let Some(mtu) = next {
+            let smaller = Smaller::new(mtu, Sign::Part, State::Sign(None));
+            self.smaller = Some(Box::new(smaller));
         }
         None
     }
@@ -196,14 +165,12 @@ impl PathMtu {
     /// The link has gone away. It may come back by another path.
     pub(super) fn suspend(&mut self) {
         self.parts = None;
-        let Some(smaller) = &mut self.smaller else {
-            return;
-        };
-        smaller.state = match smaller.state {
-            State::Sign(_) => State::Sign(None),
-            State::Trial { by, .. } => State::trial(by, Instant::ZERO, None),
-            State::Found(sender) => State::trial(sender.into(), Instant::ZERO, None),
-        };
+        if let Some(smaller) = &mut self.smaller {
+            smaller.state = match smaller.state {
+                State::Sign(_) => State::Sign(None),
+                State::Trial { .. } | State::Found(_) => State::trial(Instant::ZERO, None),
+            };
+        }
     }
 
     /// True if `packet` of the sender's, which may `repeat` what it has sent, would not arrive as it is. If not, it passes, and may be
@@ -225,24 +192,18 @@ impl PathMtu {
                 false
             }
             State::Trial {
-                by,
                 whole: Some((from, _)),
                 ..
             } if *from == seq && repeats => {
-                smaller.state = State::Found((*by).into());
+                smaller.state = State::Found(None);
                 true
             }
-            State::Found(Sender::Unaware) => true,
-            State::Found(sender @ Sender::Told(_)) => {
+            State::Found(told) if smaller.by == Sign::Part => {
                 smaller.watched_until = Some(now + WATCHED_FOR);
-                if let Sender::Told(at) = sender
-                    && now.since(*at) >= PAUSE
-                {
-                    *sender = Sender::Unaware;
-                }
+                told.take_if(|at| now.since(*at) >= PAUSE);
                 true
             }
-            State::Sign(_) | State::Trial { .. } | State::Found(Sender::Aware) => false,
+            State::Sign(_) | State::Trial { .. } | State::Found(_) => false,
         }
     }
 
@@ -320,12 +281,11 @@ impl PathMtu {
                     self.smaller = None;
                     return is_part.then_some(News::Lost(from));
                 }
-                smaller.state = State::trial(Sign::Part, at, Some(from));
+                smaller.state = State::trial(at, Some(from));
                 smaller.watched_until = Some(now + WATCHED_FOR);
                 Some(News::PartArrived(at))
             }
             State::Trial {
-                by,
                 since,
                 whole: Some((from, end)),
                 ..
@@ -340,7 +300,7 @@ impl PathMtu {
                 let is_behind = |block: &SackBlock| block.left.at_or_after(end);
                 let is_missing = blocks.iter().any(is_behind) || repeats && acked == from;
                 is_missing.then(|| {
-                    smaller.state = State::Found(by.into());
+                    smaller.state = State::Found(None);
                     News::TooLong(from, since)
                 })
             }
@@ -362,13 +322,14 @@ impl PathMtu {
     /// The size of which the sender is to be told, in bytes with the IP header.
     pub(super) fn untold(&self) -> Option<u32> {
         let smaller = self.smaller.as_ref()?;
-        matches!(smaller.state, State::Found(Sender::Unaware)).then_some(smaller.mtu)
+        let is_unaware = smaller.by == Sign::Part && matches!(smaller.state, State::Found(None));
+        is_unaware.then_some(smaller.mtu)
     }
 
     /// The sender is told.
     pub(super) fn note_told(&mut self, now: Instant) {
         if let Some(smaller) = &mut self.smaller {
-            smaller.state = State::Found(Sender::Told(now));
+            smaller.state = State::Found(Some(now));
         }
     }
 }

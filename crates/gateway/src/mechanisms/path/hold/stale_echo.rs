@@ -106,19 +106,17 @@ impl StaleEcho {
     /// `packet` towards the far host, with another echo if its own is from before the return: the first timestamp that the far
     /// host has shown since, or none as long as it has shown none.
     pub(super) fn freshen(&self, packet: &Packet) -> Option<Packet> {
+        let fresh = match self.stale {
+            Stale::None => return None,
+            Stale::All => Stamp::NONE,
+            Stale::Before(first) => first,
+        };
         let tcp = packet.tcp()?;
         let echo = Stamp::echo_of(tcp)?;
-        // What says nothing new is no round trip.
+        // An acknowledgement of nothing new is no round trip.
         let told = self.told.newest().filter(|_| self.doubt == Doubt::None);
-        if told.is_some_and(|told| tcp.ack.at_or_before(told)) {
-            return None;
-        }
-        let fresh = match self.stale {
-            Stale::All => Stamp::NONE,
-            Stale::Before(first) if echo.is_before(first) => first,
-            Stale::Before(_) | Stale::None => return None,
-        };
-        Some(fresh.echo_in(packet))
+        let is_news = told.is_none_or(|told| tcp.ack.after(told));
+        (is_news && (fresh == Stamp::NONE || echo.is_before(fresh))).then(|| fresh.echo_in(packet))
     }
 
     /// What goes before all else to a far host that has something [untold](Self::untold): errors about what it may still
