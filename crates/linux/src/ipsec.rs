@@ -78,19 +78,26 @@ impl Escapes {
     /// # Errors
     /// An error if the kernel does not tell its policies.
     pub(crate) fn has(&mut self, packet: &[u8]) -> io::Result<bool> {
-        let Some(addresses) = Addresses::of(packet) else {
-            return Ok(false);
-        };
         self.refresh()?;
-        self.cover(&addresses)
+        if self.policies.is_empty() {
+            return Ok(false);
+        }
+        match Addresses::of(packet) {
+            Some(addresses) => self.cover(&addresses),
+            None => Ok(false),
+        }
     }
 
     /// True if [`Self::has`] may be of a packet with these addresses, as it was up to a second ago.
     ///
     /// # Errors
     /// An error if the kernel does not tell its policies.
-    pub(crate) fn may_have(&mut self, source: IpAddr, destination: IpAddr) -> io::Result<bool> {
-        let now = clock::now();
+    pub(crate) fn may_have(
+        &mut self,
+        now: Instant,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> io::Result<bool> {
         if self.asked_at.is_none_or(|at| now.since(at) >= GOOD_FOR) {
             self.asked_at = Some(now);
             self.refresh()?;

@@ -2,6 +2,7 @@
 
 use crate::ipsec::Escapes;
 use crate::socket::{Buffer, set_buffer};
+use outlast_base::time::Instant;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::cell::RefCell;
@@ -97,9 +98,14 @@ impl RawSender {
     ///
     /// # Errors
     /// An error if the kernel does not tell of its policies of IPsec.
-    pub fn may_lack_protection(&self, source: IpAddr, destination: IpAddr) -> io::Result<bool> {
+    pub fn may_lack_protection(
+        &self,
+        now: Instant,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> io::Result<bool> {
         match &self.escapes {
-            Some(escapes) => escapes.borrow_mut().may_have(source, destination),
+            Some(escapes) => escapes.borrow_mut().may_have(now, source, destination),
             None => Ok(false),
         }
     }

@@ -269,7 +269,7 @@ impl QueuePath {
             self.queue.give(id, Ruling::Accept)?;
             return Ok(FromQueue::Passed);
         };
-        if self.may_lack_protection(&packet, direction)? {
+        if self.may_lack_protection(now, &packet, direction)? {
             self.count(Sent::Unprotected);
             self.queue.give(id, Ruling::Accept)?;
             return Ok(FromQueue::Passed);
@@ -333,13 +333,18 @@ impl QueuePath {
     }
 
     /// True if the gateway could not send packets of this connection: it is not to take them either.
-    fn may_lack_protection(&self, packet: &Packet, direction: Direction) -> io::Result<bool> {
+    fn may_lack_protection(
+        &self,
+        now: Instant,
+        packet: &Packet,
+        direction: Direction,
+    ) -> io::Result<bool> {
         let ip = packet.header().ip;
         let (near, far) = match direction {
             Direction::ToLink => (ip.source, ip.destination),
             Direction::FromLink => (ip.destination, ip.source),
         };
-        self.from_link.may_lack_protection(near, far)
+        self.from_link.may_lack_protection(now, near, far)
     }
 
     fn count(&mut self, sent: Sent) {

@@ -71,8 +71,10 @@ impl Takeover {
                 takeover.take(key, tracked);
             }
         }
-        takeover.take_openings(tracker, &is_behind);
-        takeover.take_packets(tracker, mtu);
+        takeover.take_packets(tracker, mtu, |key| {
+            let tracked = is_behind(key).then(|| tracker.flow(key).ok().flatten())?;
+            tracked.filter(|tracked| tracked.tcp.phase == Phase::Opening)
+        });
         takeover
     }
 
@@ -89,7 +91,9 @@ impl Takeover {
                 takeover.take(*key, tracked);
             }
         }
-        takeover.take_packets(tracker, mtu);
+        if !takeover.flows.is_empty() {
+            takeover.take_packets(tracker, mtu, |_| None);
+        }
         takeover
     }
 
@@ -98,34 +102,17 @@ impl Takeover {
         self.flows.insert(key, KnownFlow { tracked, before });
     }
 
-    /// Connections of which a repeated SYN is recorded that nobody has answered.
-    fn take_openings(&mut self, tracker: &Tracker, is_behind: impl Fn(&FlowKey) -> bool) {
-        tracker.recorded(|recorded| {
-            let packet = Packet::parse(Bytes::copy_from_slice(recorded.bytes)).ok();
-            let opening = packet.filter(|packet| {
-                let tcp = packet.tcp();
-                tcp.is_some_and(|tcp| tcp.has(TcpFlags::SYN))
-            });
-            let key =
-                opening.and_then(|packet| FlowKey::of_tcp(packet.header(), Direction::ToLink));
-            let Some(key) = key.filter(|key| is_behind(key) && !self.flows.contains_key(key))
-            else {
-                return;
-            };
-            let tracked = tracker.flow(&key).ok().flatten();
-            if let Some(tracked) = tracked.filter(|one| one.tcp.phase == Phase::Opening) {
-                self.take(key, tracked);
-            }
-        });
-    }
-
-    fn take_packets(&mut self, tracker: &Tracker, mtu: u32) {
-        if !self.flows.is_empty() {
-            tracker.recorded(|recorded| self.take_data(&recorded, mtu));
-            self.take_acknowledgements(mtu);
-            // Stable: what the recorder has is in the order in which it crossed.
-            self.crossed.sort_by_key(|crossed| crossed.at);
-        }
+    /// Reads the packets; `opening` gives a connection that is not taken yet and whose SYN is recorded, if it is of use.
+    fn take_packets(
+        &mut self,
+        tracker: &Tracker,
+        mtu: u32,
+        opening: impl Fn(&FlowKey) -> Option<TrackedFlow>,
+    ) {
+        tracker.recorded(|recorded| self.take_data(&recorded, mtu, &opening));
+        self.take_acknowledgements(mtu);
+        // Stable: what the recorder has is in the order in which it crossed.
+        self.crossed.sort_by_key(|crossed| crossed.at);
     }
 
     /// Connections taken.
@@ -138,13 +125,25 @@ impl Takeover {
         self.crossed.len()
     }
 
-    fn take_data(&mut self, recorded: &Recorded<'_>, mtu: u32) {
+    fn take_data(
+        &mut self,
+        recorded: &Recorded<'_>,
+        mtu: u32,
+        opening: impl Fn(&FlowKey) -> Option<TrackedFlow>,
+    ) {
         let Ok(packet) = Packet::parse(Bytes::copy_from_slice(recorded.bytes)) else {
             return;
         };
         let Some(key) = FlowKey::of_tcp(packet.header(), Direction::ToLink) else {
             return;
         };
+        let opens = packet.tcp().is_some_and(|tcp| tcp.has(TcpFlags::SYN));
+        if opens
+            && !self.flows.contains_key(&key)
+            && let Some(tracked) = opening(&key)
+        {
+            self.take(key, tracked);
+        }
         let Some(KnownFlow { tracked, before }) = self.flows.get_mut(&key) else {
             return;
         };
