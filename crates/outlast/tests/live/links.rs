@@ -266,19 +266,33 @@ fn outlasts(bed: &Bed, over: Over, carrier: Carrier) {
 /// Transfers over both kinds of outage go on no later with a daemon at each end than without one.
 #[track_caller]
 fn is_none_the_worse(bed: &Bed) {
-    let controls = Outage::BOTH.map(|how| Stalls::over(bed, how, &Way::BOTH));
+    let suffer = |how| Stalls::over(bed, how, &Way::BOTH);
+    are_none_the_worse(bed, [Over::Ebpf, Over::Nfqueue], suffer, |_| {});
+}
+
+/// What `suffer` measures over both kinds of outage is no longer with a daemon at each end, over these data paths, than without
+/// one. `look` has a look at the near one at the end.
+#[track_caller]
+fn are_none_the_worse(
+    bed: &Bed,
+    over: [Over; 2],
+    suffer: impl Fn(Outage) -> Stalls,
+    look: impl FnOnce(&Daemon),
+) {
+    let controls = Outage::BOTH.map(&suffer);
     let place = Place::new();
     let start = |over, router| Daemon::start_over(over, &place, router, "hold");
-    let near = start(Over::Ebpf, &bed.near_router);
-    let far = start(Over::Nfqueue, &bed.far_router);
+    let near = start(over[0], &bed.near_router);
+    let far = start(over[1], &bed.far_router);
     let (Some(near), Some(far)) = (near, far) else {
         return;
     };
     for (how, control) in Outage::BOTH.into_iter().zip(controls) {
-        let stalls = Stalls::over(bed, how, &Way::BOTH);
+        let stalls = suffer(how);
         report(&format!("{how:?}: {stalls:?}; the control: {control:?}"));
         stalls.assert_none_the_worse_than(&control);
     }
+    look(&near);
     near.stop();
     far.stop();
 }

@@ -22,6 +22,8 @@ const BETWEEN: Duration = Duration::from_millis(150);
 /// The sender repeats 8 to 9.5 s after it has sent, and then after twice that.
 const OUTAGE: Duration = Duration::from_millis(10_500);
 const AT_ONCE: Duration = Duration::from_millis(700);
+/// A SYN is repeated 11 and 19 s after it was sent (Linux 6.5 and later), or 7 and 15 s.
+const OPENING_OUTAGE: Duration = Duration::from_secs(12);
 
 /// From the beginning of the transfers until the link goes.
 const BEFORE: Duration = Duration::from_secs(3);
@@ -65,18 +67,63 @@ impl Echo {
     }
 }
 
-/// From the link's return until the connection goes on that has had data under way when the other one was heard last.
-fn goes_on_after(over: Option<Over>, congestion: &str) -> Option<Duration> {
+/// From the link's return until a connection is open whose SYN went out amid a silence that another one shows.
+fn opens_after(over: Option<Over>) -> Option<Duration> {
     let config = SiteConfig {
+        neighbours: Neighbours::Known,
+        ..config("cubic")
+    };
+    let place = Place::new();
+    let site = Site::new(&config).inspect_err(|error| skip(error)).ok()?;
+    let daemon = match over {
+        Some(over) => Some(Daemon::start_over(over, &place, &site.gateway, "hold")?),
+        None => None,
+    };
+    let mut other = Echo::new(&site);
+    let mobile = Host::Mobile.address(IpVersion::V4);
+    let listen = || TcpListener::bind((mobile, 0)).expect("a port");
+    let listener = site.mobile.run(listen).expect("enter");
+    let to = listener.local_addr().expect("bound");
+    site.cut(Cut::BlackHole).expect("the link lives");
+    other.say();
+    let opened = thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            let connect = || TcpStream::connect(to).expect("it listens");
+            let _open = site.fixed.run(connect).expect("enter");
+            clock::now()
+        });
+        wait(OPENING_OUTAGE);
+        let back = site.mend().expect("the link lives");
+        opening.join().expect("no panic").since(back)
+    });
+    if let Some(daemon) = daemon {
+        daemon.stop();
+    }
+    Some(opened)
+}
+
+#[test]
+fn a_connection_opens_at_once_whose_syn_went_out_amid_a_silence() {
+    at_once::judge(AT_ONCE, opens_after);
+}
+
+fn config(congestion: &str) -> SiteConfig<'_> {
+    SiteConfig {
         rate: BitRate::from_bits_per_second(10_000_000).expect("not zero"),
         delay: DELAY,
         queue: 100,
         congestion,
         sack: true,
         neighbours: Neighbours::AsUsual,
-    };
+    }
+}
+
+/// From the link's return until the connection goes on that has had data under way when the other one was heard last.
+fn goes_on_after(over: Option<Over>, congestion: &str) -> Option<Duration> {
     let place = Place::new();
-    let site = Site::new(&config).inspect_err(|error| skip(error)).ok()?;
+    let site = Site::new(&config(congestion))
+        .inspect_err(|error| skip(error))
+        .ok()?;
     let daemon = match over {
         Some(over) => Some(Daemon::start_over(over, &place, &site.gateway, "hold")?),
         None => None,

@@ -4,10 +4,10 @@
 //! A counter between the routers shows what else than ESP goes over the link.
 
 use super::bed::{Bed, HARDWARE, Kind, NETWORKS, Outage, ROUTERS, ip, namespace, output, settle};
-use super::{AT_ONCE, At, LATER, STALL, Stalls, Transfers, Way, at_each};
+use super::{AT_ONCE, At, LATER, STALL, Stalls, Transfers, Way, are_none_the_worse, at_each};
 use crate::path::wiring::add_rules;
-use crate::path::{Daemon, LINK, Over};
-use crate::support::{Place, report};
+use crate::path::{LINK, Over};
+use crate::support::report;
 use outlast_linux::namespace::Namespace;
 use outlast_linux::raw::{RawSender, Sent};
 use outlast_linux::sysctl;
@@ -352,25 +352,13 @@ fn where_policies_are_for_marked_packets_nothing_is_sent_and_nothing_is_the_wors
         return;
     };
     let before = Seen::at(&bed);
-    let controls = Outage::BOTH.map(|how| shape.suffer(&bed, how, &Way::BOTH));
-    let place = Place::new();
-    let start = |over, router| Daemon::start_over(over, &place, router, "hold");
-    let near = start(Over::Nfqueue, &bed.near_router);
-    let far = start(Over::Ebpf, &bed.far_router);
-    let (Some(near), Some(far)) = (near, far) else {
-        return;
-    };
-    for (how, control) in Outage::BOTH.into_iter().zip(controls) {
-        let stalls = shape.suffer(&bed, how, &Way::BOTH);
-        report(&format!("{how:?}: {stalls:?}; the control: {control:?}"));
-        stalls.assert_none_the_worse_than(&control);
-    }
-    assert_eq!(Seen::at(&bed).clear, before.clear);
-    let status = near.status();
-    let unprotected = status["counters"]["unprotected"].as_u64();
-    assert!(unprotected > Some(0), "{status:#}");
-    near.stop();
-    far.stop();
+    let suffer = |how| shape.suffer(&bed, how, &Way::BOTH);
+    are_none_the_worse(&bed, [Over::Nfqueue, Over::Ebpf], suffer, |near| {
+        assert_eq!(Seen::at(&bed).clear, before.clear);
+        let status = near.status();
+        let unprotected = status["counters"]["unprotected"].as_u64();
+        assert!(unprotected > Some(0), "{status:#}");
+    });
 }
 
 /// A virtual tunnel interface looks its policies up with a mark that no packet bears which goes past it.
