@@ -2,8 +2,8 @@
 //!
 //! Keeps every distinct segment that the link dropped or would have dropped, and at
 //! reconnection delivers it: the newest acknowledgement first, then the data in order and at the
-//! link's pace. It never acknowledges, invents or alters data; it renews timestamps, and drops one segment for
-//! senders without SACK.
+//! link's pace. It never acknowledges, invents or alters data; it renews timestamps, drops one segment for
+//! senders without SACK, and sends a segment in parts where the path has come to take only smaller packets.
 //!
 //! What is new against Scott and Mapp, and why (measured on Linux; `docs/hold.md`):
 //!
