@@ -45,6 +45,16 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), LabError> {
         );
         return refused("flows", reason);
     }
+    let max_rto = scenario.stack.max_rto;
+    if scenario
+        .flows
+        .iter()
+        .any(|flow| flow.stack.max_rto != max_rto)
+    {
+        let reason = "the longest retransmission timeout is one for all connections of a host; write \
+                      `max_rto` in `[stack]` only, or use `outlast sim`";
+        return refused("flows", reason.to_owned());
+    }
     let datagrams: f64 = scenario.traffic.iter().map(datagrams_per_second).sum();
     if datagrams > MAX_DATAGRAMS_PER_SECOND {
         let reason = format!(

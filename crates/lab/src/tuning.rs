@@ -2,6 +2,7 @@
 //! earlier connections from having a say.
 
 use crate::error::LabError;
+use outlast_base::time::Duration;
 use outlast_base::units::ByteCount;
 use outlast_link::PipeConfig;
 use outlast_linux::socket::set_congestion_control;
@@ -23,6 +24,8 @@ pub(crate) struct Tuning {
     /// What the fixed host agrees to: whatever one of the connections is to have.
     accepted: Options,
     retries: Option<u32>,
+    /// Longest timeouts of the mobile and of the fixed host.
+    max_rto: [Option<Duration>; 2],
     /// The largest send and receive buffer that a connection may need.
     buffer: ByteCount,
 }
@@ -42,8 +45,10 @@ const RECORDED: [&str; 7] = [
     "net.ipv4.tcp_frto",
     "net.ipv4.tcp_slow_start_after_idle",
     "net.ipv4.tcp_retries2",
-    "net.ipv4.tcp_rto_max_ms",
+    MAX_RTO,
 ];
+/// The longest retransmission timeout of all sockets, in milliseconds; since Linux 6.15.
+const MAX_RTO: &str = "net.ipv4.tcp_rto_max_ms";
 
 /// Buffers are at least this large: what Linux gives a connection anyway.
 const SMALLEST_BUFFER: u64 = 6 << 20;
@@ -68,6 +73,7 @@ impl Tuning {
                 timestamps: any(|options| options.timestamps),
             },
             retries: stack.retries,
+            max_rto: [stack.mobile, stack.fixed].map(|host| host.max_rto.or(stack.max_rto)),
             buffer: buffer_for(scenario),
         }
     }
@@ -78,10 +84,17 @@ impl Tuning {
         for name in &self.congestions {
             require_congestion_control(name)?;
         }
-        match side {
-            Side::Fixed => self.accepted.apply()?,
-            Side::Mobile => self.offered.apply()?,
-        }
+        let [of_mobile, of_fixed] = self.max_rto;
+        let max_rto = match side {
+            Side::Fixed => {
+                self.accepted.apply()?;
+                of_fixed
+            }
+            Side::Mobile => {
+                self.offered.apply()?;
+                of_mobile
+            }
+        };
         // What an earlier connection learned must not shape the next one.
         sysctl::write("net.ipv4.tcp_no_metrics_save", "1")?;
         let mut touched = vec![
@@ -96,6 +109,9 @@ impl Tuning {
         }
         if let Some(retries) = self.retries {
             sysctl::write("net.ipv4.tcp_retries2", &retries.to_string())?;
+        }
+        if let Some(longest) = max_rto {
+            sysctl::write(MAX_RTO, &longest.as_millis().to_string())?;
         }
         touched.extend(RECORDED);
         let read = |name: &str| Some((name.to_owned(), sysctl::read(name).ok()?));

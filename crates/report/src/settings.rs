@@ -363,6 +363,8 @@ fn stack(stack: &Stack) -> String {
     words.extend(named("SACK", stack.sack));
     words.extend(named("timestamps", stack.timestamps));
     words.extend(stack.retries.map(|retries| format!("{retries} retries")));
+    let longest = |max: Duration| format!("timeouts of {} at most", time(max));
+    words.extend(stack.max_rto.map(longest));
     let buffer = |bytes: ByteCount| format!("{bytes} of receive buffer");
     words.extend(stack.receive_buffer.map(buffer));
     words.join(", ")

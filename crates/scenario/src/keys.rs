@@ -322,6 +322,7 @@ pub(crate) static STACK: Section = Section {
     keys: &[
         &stack::PROFILE,
         &stack::RETRIES,
+        &stack::MAX_RTO,
         &stack::CONGESTION,
         &stack::SACK,
         &stack::TIMESTAMPS,
@@ -333,7 +334,11 @@ pub(crate) static STACK: Section = Section {
         &stack::FIXED,
     ],
 };
-const HOST_KEYS: &[&Key] = &[&stack::PROFILE_OF_HOST, &stack::RECEIVE_BUFFER_OF_HOST];
+const HOST_KEYS: &[&Key] = &[
+    &stack::PROFILE_OF_HOST,
+    &stack::MAX_RTO_OF_HOST,
+    &stack::RECEIVE_BUFFER_OF_HOST,
+];
 pub(crate) static STACK_MOBILE: Section = Section {
     name: "stack.mobile",
     is_list: false,
@@ -382,6 +387,7 @@ pub(crate) static FLOWS: Section = Section {
         &workload::THINK,
         &stack::PROFILE,
         &stack::RETRIES,
+        &stack::MAX_RTO,
         &stack::CONGESTION,
         &stack::SACK,
         &stack::TIMESTAMPS,

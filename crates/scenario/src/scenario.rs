@@ -241,6 +241,8 @@ pub struct Stack {
     /// Retransmissions of one segment before the connection is given up; `None` is the profile's
     /// (in the lab, the kernel's).
     pub retries: Option<u32>,
+    /// Longest retransmission timeout; `None` is the profile's (in the lab, the kernel's).
+    pub max_rto: Option<Duration>,
     /// Congestion control.
     pub congestion: Option<Congestion>,
     /// Selective acknowledgements (RFC 2018).
@@ -267,6 +269,8 @@ pub struct Stack {
 pub struct HostStack {
     /// [`Stack::profile`].
     pub profile: Option<Profile>,
+    /// [`Stack::max_rto`]; in the lab, too.
+    pub max_rto: Option<Duration>,
     /// [`Stack::receive_buffer`].
     pub receive_buffer: Option<ByteCount>,
 }

@@ -72,6 +72,7 @@ fn stack(
     let StackWish {
         profile: _,
         retries,
+        max_rto,
         congestion,
         sack,
         timestamps,
@@ -106,6 +107,7 @@ fn stack(
         congestion: wish,
         sack,
         timestamps,
+        max_rto: host(wishes, side).max_rto.or(max_rto),
         retries: retries.map(|retries| u8::try_from(retries).unwrap_or(u8::MAX)),
         receive_buffer: receive_buffer
             .map(|bytes| u32::try_from(bytes.as_u64()).unwrap_or(u32::MAX)),

@@ -2,6 +2,7 @@
 //!
 //! | module | what lives there |
 //! |---|---|
+//! | [`aftermath`] | first bytes, five seconds and a later loss, with `hold`, nothing and a sysctl |
 //! | [`auto_choice`] | what `auto` decides, against `hold` in every cell |
 //! | [`field_matrix`] | what follows an outage at 1 to 400 Mbit/s with the default configuration |
 //! | [`gateway_cost`] | what `outlast run` costs while its link is up |
@@ -29,6 +30,7 @@
 //! | [`tunnel_cost`] | throughput and delay of Mobile IP's tunnels beside plain forwarding |
 #![forbid(unsafe_code)]
 
+pub mod aftermath;
 pub mod auto_choice;
 pub mod field_matrix;
 pub mod gateway_cost;
@@ -67,6 +69,8 @@ pub const ALL: &[&Experiment] = &[
     &hold_matrix::EXPERIMENT,
     &hold_channel::EXPERIMENT,
     &auto_choice::EXPERIMENT,
+    &aftermath::IN_SIM,
+    &aftermath::IN_GUESTS,
     &field_matrix::IN_SIM,
     &field_matrix::IN_LAB,
     &gateway_cost::EXPERIMENT,

@@ -287,6 +287,7 @@ fn config(
         sack,
         timestamps,
         retries,
+        max_rto,
         receive_buffer,
         user_timeout,
     } = setup.stacks[side.index()];
@@ -301,6 +302,7 @@ fn config(
         sack,
         timestamps,
         retries,
+        rto_bounds: max_rto.map(|longest| (*profile.min_rto, longest)),
         receive_buffer,
         user_timeout,
         // Who has one tells the peer (RFC 5482).

@@ -97,6 +97,8 @@ pub struct Stack {
     pub timestamps: Option<bool>,
     /// Retransmissions of one segment before the connection is given up.
     pub retries: Option<u8>,
+    /// Longest retransmission timeout.
+    pub max_rto: Option<Duration>,
     /// What the host offers to take before it is read; such a buffer does not tune itself.
     pub receive_buffer: Option<u32>,
     /// User timeout, which the peer is told of (RFC 5482).
@@ -172,6 +174,7 @@ impl Default for Stack {
             sack: None,
             timestamps: None,
             retries: None,
+            max_rto: None,
             receive_buffer: None,
             user_timeout: None,
         }

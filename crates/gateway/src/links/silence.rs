@@ -153,6 +153,8 @@ pub(crate) struct FlowSilence {
     has_shrunk: bool,
     /// Its suspicion was refuted, and it was not heard since.
     is_distrusted: bool,
+    /// The newest acknowledgement stood in a segment that the near host heeds nothing of.
+    is_untold: bool,
 }
 
 impl FlowSilence {
@@ -178,9 +180,12 @@ impl FlowSilence {
         self.is_distrusted = true;
     }
 
-    /// Whether a segment from the link, `packet` with its header `tcp`, says nothing but that a probe has
+    /// True if a segment from the link, `packet` with its header `tcp`, says nothing but that a probe has
     /// arrived. The near host has not asked, and without SACK would count it as a duplicate (RFC 5681,
     /// section 2).
+    ///
+    /// What it acknowledges is news to the near host, though not to the gateway, if it was only said in a keep-alive:
+    /// its sequence number is old, and a host drops it, once it has answered (RFC 9293, section 3.10.7.4).
     pub(super) fn take_answer(
         &mut self,
         now: Instant,
@@ -189,6 +194,12 @@ impl FlowSilence {
         newly_acked: u32,
         (is_silent, shortest): (bool, Duration),
     ) -> bool {
+        let end = tcp.seq + packet.sequence_len();
+        let is_heeded = end.after(flow.far.acked) || tcp.seq == flow.far.acked;
+        let was_untold = self.is_untold;
+        if tcp.has(TcpFlags::ACK) && tcp.ack == flow.near.acked {
+            self.is_untold = !is_heeded && (was_untold || newly_acked > 0);
+        }
         let offers_most = flow.offers_most(tcp);
         // A window that is open again to where it was is news.
         let offers_the_same = offers_most && !self.has_shrunk;
@@ -207,6 +218,7 @@ impl FlowSilence {
         let says_nothing = tcp.flags == TcpFlags::ACK
             && packet.sequence_len() == 0
             && newly_acked == 0
+            && !(was_untold && is_heeded)
             && tcp.ack == flow.near.acked
             && tcp.options.sack.is_empty()
             && offers_the_same;

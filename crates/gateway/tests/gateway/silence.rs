@@ -350,6 +350,22 @@ fn a_duplicate_for_what_the_near_host_has_just_sent_is_no_answer_to_a_probe() {
     assert_eq!(comes(&mut path, &duplicate), Verdict::Pass);
 }
 
+/// The gateway at the far host's end asks, too, in the far host's name: a keep-alive, of which the near host heeds nothing.
+#[test]
+fn what_only_a_keep_alive_has_acknowledged_is_news_to_the_near_host() {
+    let mut path = listening();
+    gone_silent(&mut path);
+    path.after_ms(2_000);
+    assert!(sent(&mut path).1 > 2, "no probes");
+    let answer = path.far_packet_acking(5 * MSS, &[]);
+    let keep_alive = with(&answer, |tcp| tcp.seq = tcp.seq - 1);
+    assert_eq!(comes(&mut path, &keep_alive), Verdict::Pass);
+    let untimed = with(&answer, |tcp| tcp.options.timestamps = None);
+    assert_eq!(comes(&mut path, &untimed), Verdict::Pass, "it is told now");
+    let taken = Verdict::Taken(TakeReason::AnswersProbe);
+    assert_eq!(comes(&mut path, &answer), taken, "that is known");
+}
+
 #[test]
 fn a_window_that_changes_is_passed_on() {
     let mut path = listening();

@@ -94,6 +94,23 @@ fn what_was_told_long_before_the_loss_was_noticed_may_be_lost() {
     assert_eq!(near_ack(&mut path, MSS, BEFORE), None);
 }
 
+/// A bulk sender, of whose data more was acknowledged in a round trip than is remembered number by number.
+#[test]
+fn much_that_was_told_long_before_the_loss_was_noticed_may_be_lost() {
+    let mut path = Path::established(PathMechanismKind::Hold);
+    for n in 1..=40 {
+        path.far_sends(&timed(&path.far_data_packet((n - 1) * MSS, MSS), None));
+        let ack = timed(&path.near_ack_packet(n * MSS), None);
+        assert_eq!(path.near_sends(&ack), None);
+        path.after_ms(1);
+    }
+    path.after_ms(400);
+    path.down();
+    path.after_ms(6_000);
+    path.up();
+    assert_eq!(path.told(), [Sent::Untimed(40 * MSS)]);
+}
+
 /// It had received more than it had acknowledged, or receives what overtakes what the far host repeats.
 #[test]
 fn acknowledgements_with_an_old_echo_are_told_without_until_a_new_one_is_echoed() {

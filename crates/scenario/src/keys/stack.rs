@@ -1,6 +1,6 @@
 //! `[stack]`.
 
-use super::{Key, Kind, MS};
+use super::{Key, Kind, MS, SECOND};
 use crate::scenario::{Congestion, IpVersion, Profile};
 
 pub(crate) static PROFILE: Key = Key {
@@ -17,6 +17,16 @@ pub(crate) static RETRIES: Key = Key {
     example: "9",
     default: "the profile's; in the lab the kernel's",
     meaning: "Retransmissions of one segment before the connection is given up.",
+    source: "",
+};
+pub(crate) static MAX_RTO: Key = Key {
+    name: "max_rto",
+    kind: Kind::Duration(SECOND, 120 * SECOND),
+    example: "\"1 s\"",
+    default: "the profile's; in the lab the kernel's, 120 s",
+    meaning: "Longest retransmission timeout; in the lab the setting `net.ipv4.tcp_rto_max_ms` of \
+              both hosts, which Linux has since 6.15. With a short one write `retries`, too: \
+              Linux gives up after as long as that many backed-off timeouts take.",
     source: "",
 };
 pub(crate) static CONGESTION: Key = Key {
@@ -96,6 +106,14 @@ pub(crate) static PROFILE_OF_HOST: Key = Key {
     example: "\"linux-2.2\"",
     default: "as `[stack]`",
     meaning: "As in `[stack]`, at this host.",
+    source: "",
+};
+pub(crate) static MAX_RTO_OF_HOST: Key = Key {
+    name: "max_rto",
+    kind: Kind::Duration(SECOND, 120 * SECOND),
+    example: "\"1 s\"",
+    default: "as `[stack]`",
+    meaning: "As in `[stack]`, at this host; in the lab, too.",
     source: "",
 };
 pub(crate) static RECEIVE_BUFFER_OF_HOST: Key = Key {

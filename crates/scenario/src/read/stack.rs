@@ -21,6 +21,7 @@ pub(super) fn stack(stack: &Reader<'_>) -> Stack {
             .and_then(Profile::from_name)
             .unwrap_or_default(),
         retries: retries.map(|retries| u32::try_from(retries).expect("the key's range fits")),
+        max_rto: duration(stack, &keys::stack::MAX_RTO),
         congestion: stack
             .choice(&keys::stack::CONGESTION)
             .and_then(Congestion::from_name),
@@ -43,6 +44,7 @@ fn host(host: &Reader<'_>) -> HostStack {
         profile: host
             .choice(&keys::stack::PROFILE_OF_HOST)
             .and_then(Profile::from_name),
+        max_rto: duration(host, &keys::stack::MAX_RTO_OF_HOST),
         receive_buffer: host
             .quantity(&keys::stack::RECEIVE_BUFFER_OF_HOST)
             .map(ByteCount),
@@ -59,10 +61,12 @@ pub(super) fn of_flow(flow: &Reader<'_>, general: &Stack) -> Stack {
     // What the connection says holds at both hosts.
     let host = |host: HostStack| HostStack {
         receive_buffer: host.receive_buffer.filter(|_| own.receive_buffer.is_none()),
+        max_rto: host.max_rto.filter(|_| own.max_rto.is_none()),
         ..host
     };
     Stack {
         retries: own.retries.or(base.retries),
+        max_rto: own.max_rto.or(base.max_rto),
         congestion: own.congestion.or(base.congestion),
         sack: own.sack.or(base.sack),
         timestamps: own.timestamps.or(base.timestamps),

@@ -45,6 +45,7 @@ fn the_shortest_scenario_takes_every_default() {
         Stack {
             profile: Profile::Linux6,
             retries: None,
+            max_rto: None,
             congestion: None,
             sack: None,
             timestamps: None,
@@ -297,15 +298,16 @@ fn commands_are_texts_or_lists() {
 #[test]
 fn the_stack_takes_its_keys() {
     let stack = scenario(&with(
-        "[stack]\nprofile = \"bsd-4.3-tahoe\"\nretries = 9\ncongestion = \"reno\"\nsack = false\n\
+        "[stack]\nprofile = \"bsd-4.3-tahoe\"\nretries = 9\nmax_rto = \"64 s\"\ncongestion = \"reno\"\nsack = false\n\
          timestamps = false\ntimer_phase = \"1.5 s\"\nip = \"ipv6\"\nreceive_buffer = \"18824 B\"\n\
-         [stack.mobile]\nprofile = \"linux-2.2\"\n\
+         [stack.mobile]\nprofile = \"linux-2.2\"\nmax_rto = \"1 s\"\n\
          [stack.fixed]\nprofile = \"aix-4.3\"\nreceive_buffer = \"64 KiB\"",
     ))
     .stack;
     let expected = Stack {
         profile: Profile::Bsd43Tahoe,
         retries: Some(9),
+        max_rto: Some(Duration::from_secs(64)),
         congestion: Some(Congestion::Reno),
         sack: Some(false),
         timestamps: Some(false),
@@ -315,10 +317,12 @@ fn the_stack_takes_its_keys() {
         ip: IpVersion::V6,
         mobile: HostStack {
             profile: Some(Profile::Linux22),
+            max_rto: Some(Duration::from_secs(1)),
             receive_buffer: None,
         },
         fixed: HostStack {
             profile: Some(Profile::Aix43),
+            max_rto: None,
             receive_buffer: Some(ByteCount(65_536)),
         },
     };
@@ -397,6 +401,7 @@ fn further_connections_take_what_they_do_not_say_from_the_stack() {
     let other = Stack {
         profile: Profile::Linux24,
         retries: Some(4),
+        max_rto: None,
         congestion: None,
         sack: None,
         timestamps: None,

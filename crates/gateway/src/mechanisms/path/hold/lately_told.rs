@@ -97,9 +97,9 @@ impl LatelyTold {
         let gone_at = heard_at.max(since - NOTICED_LATE).min(since);
         let is_late = told_until(since) < self.told.len();
         let late = self.told.len() - told_until(gone_at);
+        let newest = self.told.last().map(|(_, at)| since.since(*at));
         let kept = if late > MOST { 0 } else { late + 1 };
         self.told.drain(..self.told.len().saturating_sub(kept));
-        let newest = self.told.last().map(|(_, at)| since.since(*at));
         match newest {
             _ if is_late => Doubt::Large,
             Some(before) if before < round_trip + NOTICED_LATE => Doubt::Small,
