@@ -1,9 +1,11 @@
 //! One association: its state (RFC 7401, section 4.4) and the data that waits for it.
 
 use crate::backoff::Backoff;
+use crate::config::Retransmission;
 use crate::context::Context;
 use crate::event::{Failure, Reason};
 use crate::initiator::{Draft, Offer};
+use crate::revival::Revival;
 use crate::session::Session;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -93,13 +95,15 @@ pub(crate) struct Data {
     pub(crate) handed_at: Instant,
 }
 
-/// The SPIs of one association: the newest one, the one before, and one on offer.
-pub(crate) type Spis = ArrayVec<u32, 3>;
+/// The SPIs of one association: the newest one, the one before, one on offer, and that of an exchange beside it.
+pub(crate) type Spis = ArrayVec<u32, 4>;
 
 /// One association.
 #[derive(Debug)]
 pub(crate) struct Association {
     pub(crate) state: State,
+    /// A base exchange beside the session, whose peer is silent.
+    pub(crate) revival: Option<Revival>,
     pub(crate) waiting: VecDeque<Data>,
     /// When the host's agenda has it.
     pub(crate) armed: Option<(Instant, Reason)>,
@@ -111,6 +115,7 @@ impl Association {
     pub(crate) const fn new(state: State) -> Self {
         Self {
             state,
+            revival: None,
             waiting: VecDeque::new(),
             armed: None,
             spis: Spis::new_const(),
@@ -121,6 +126,16 @@ impl Association {
     pub(crate) fn session(&mut self) -> Option<&mut Session> {
         match &mut self.state {
             State::R2Sent { session, .. } | State::Established { session } => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Takes the session out of a state that is about to be replaced.
+    pub(crate) fn take_session(&mut self) -> Option<Session> {
+        let until = Instant::ZERO;
+        let failure = Failure::NoAnswer;
+        match core::mem::replace(&mut self.state, State::Failed { failure, until }) {
+            State::R2Sent { session, .. } | State::Established { session } => Some(*session),
             _ => None,
         }
     }
@@ -136,8 +151,24 @@ impl Association {
         }
     }
 
+    /// Begins an exchange beside a session whose peer owes a sign of life; ends one that is not needed.
+    pub(crate) fn revive_if_silent(&mut self, now: Instant, times: &Retransmission) {
+        let is_asked = match &self.state {
+            State::Established { session } => session.liveness.is_asked(),
+            _ => return self.revival = None,
+        };
+        match &self.revival {
+            None if is_asked => self.revival = Some(Revival::begin(now, times)),
+            Some(revival) if !is_asked && revival.is_idle() => self.revival = None,
+            _ => {}
+        }
+    }
+
     /// Makes what waits for an answer due at once.
     pub(crate) fn hurry(&mut self, context: &Context<'_>) {
+        if let Some(revival) = &mut self.revival {
+            revival.hurry(context.now, &context.config.retransmission);
+        }
         match &mut self.state {
             State::R2Sent { session, .. } | State::Established { session } => {
                 session.updates.hurry(context);
@@ -168,8 +199,13 @@ impl Association {
     pub(crate) fn current_spis(&self) -> Spis {
         match &self.state {
             State::I2Sent { draft, .. } => core::iter::once(draft.spi()).collect(),
-            State::R2Sent { session, .. } | State::Established { session } => {
-                session.spis().collect()
+            State::R2Sent { session, .. } => session.spis().collect(),
+            State::Established { session } => {
+                let draft = match &self.revival {
+                    Some(Revival::Answered { draft, .. }) => Some(draft.spi()),
+                    _ => None,
+                };
+                session.spis().chain(draft).collect()
             }
             _ => Spis::new(),
         }
@@ -201,7 +237,11 @@ impl Association {
                 let flight = session.first_flight.as_ref();
                 let flight = flight.map(|flight| (flight.until, Reason::FirstFlight));
                 let unused = Some((unused, Reason::Lifetime));
-                let all = [unused, previous, renewal, silence, flight];
+                let liveness = session.liveness.due().map(|at| (at, Reason::Liveness));
+                let revival = self.revival.as_ref().map(Revival::deadline);
+                let all = [
+                    unused, previous, renewal, silence, flight, liveness, revival,
+                ];
                 all.into_iter()
                     .flatten()
                     .chain(session.updates.deadline())

@@ -110,6 +110,8 @@ pub enum Reason {
     Silence,
     /// Segments have waited for long enough for those that other connections lack.
     FirstFlight,
+    /// A peer that has left data unanswered is asked for a sign of life.
+    Liveness,
 }
 
 /// Why a packet was dropped.

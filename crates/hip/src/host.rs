@@ -5,6 +5,7 @@ mod exchange;
 mod local;
 mod opportunistic;
 mod relay;
+mod revival;
 mod timers;
 
 #[cfg(test)]
@@ -264,7 +265,10 @@ impl Host {
             .get_mut(&peer)
             .map(|found| &mut found.state)
         {
-            None | Some(State::Closed { .. }) => self.begin(now, peer, Some(data)),
+            // Another incarnation need not wait for the end of this one (RFC 7401, section 4.4.4).
+            None | Some(State::Closed { .. } | State::Closing { .. }) => {
+                self.begin(now, peer, Some(data));
+            }
             Some(State::Failed { .. }) => self.outbox.refuse(Refusal::NoPath),
             Some(_) => {
                 self.enqueue(peer, data);
@@ -487,6 +491,7 @@ impl Host {
         let Some(association) = self.associations.get_mut(&peer) else {
             return;
         };
+        association.revive_if_silent(now, &self.config.retransmission);
         let spis = association.current_spis();
         if spis != association.spis {
             for old in association.spis.iter().filter(|old| !spis.contains(old)) {

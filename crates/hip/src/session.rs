@@ -10,6 +10,7 @@ use crate::first_flight::FirstFlight;
 use crate::group::{Group, KeyPair};
 use crate::identity::PublicIdentity;
 use crate::keymat::{HipKeys, Keymat, Pair};
+use crate::liveness::Liveness;
 use crate::recent::{ERRORS, Ports, Recent, Sent, TCP, Wake, Working};
 use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
@@ -178,6 +179,7 @@ pub(crate) struct Session {
     pub(crate) last_used: Instant,
     /// When something was last received.
     last_heard: Instant,
+    pub(crate) liveness: Liveness,
     /// The last segments of TCP connections.
     pub(crate) recent: Recent,
     /// What goes out first after a move of several connections.
@@ -221,6 +223,7 @@ impl Session {
             answered: None,
             last_used: now,
             last_heard: now,
+            liveness: Liveness::new(now),
             recent: Recent::default(),
             first_flight: None,
             renewal: None,
@@ -271,6 +274,7 @@ impl Session {
         };
         self.note_use(context.now);
         self.last_heard = context.now;
+        self.note_sign_of_life(context.now);
         self.addresses.earn(context.now, packet.len());
         self.received.note(beet::HEADER_LEN + opened.1.len());
         if context.config.wakes_connections {
@@ -289,6 +293,32 @@ impl Session {
     fn note_use(&mut self, now: Instant) {
         if now.since(self.last_used) >= USE_STEP {
             self.last_used = now;
+        }
+    }
+
+    /// Notes that the peer holds its end of the association: nobody needs to ask it.
+    pub(crate) fn note_sign_of_life(&mut self, now: Instant) {
+        self.liveness.note_heard(now);
+        self.updates.stop_asking();
+    }
+
+    /// Goes on with the connections of the association that this one replaces. If either host has moved meanwhile, the
+    /// exchange was a readdressing, too.
+    pub(crate) fn inherit(&mut self, context: &mut Context<'_>, mut former: Self) {
+        let (now, locals) = (context.now, context.locals);
+        let was_at = former.addresses.path(now, locals);
+        let begun = former.updates.readdressing_since();
+        self.recent = former.recent;
+        self.first_flight = former.first_flight;
+        let Some(path) = self.addresses.path(now, locals) else {
+            return;
+        };
+        let is_there = |was_at: Path| was_at.is_verified && was_at.remote == path.remote;
+        if !was_at.is_some_and(is_there) || begun.is_some() {
+            self.note_readdressing(context, path.remote, begun.unwrap_or(now));
+        }
+        if context.config.wakes_connections {
+            self.wake_connections(context, now);
         }
     }
 
@@ -341,7 +371,11 @@ impl Session {
                 flight.note_sent(&data);
             }
         }
-        self.note_use(context.now);
+        self.liveness.note_data(context.now);
+        // Data that goes nowhere is no use (RFC 7401, section 6.11).
+        if !self.liveness.is_asked() {
+            self.note_use(context.now);
+        }
         match self.outbound.seal(data.next, &data.payload, context.random) {
             Some(packet) => {
                 context.outbox.counters.sealed += 1;

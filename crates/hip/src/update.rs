@@ -14,6 +14,7 @@ use crate::rendezvous;
 use crate::session::Session;
 use crate::volume::Readdressing;
 use alloc::vec::Vec;
+use arrayvec::ArrayVec;
 use core::net::IpAddr;
 use outlast_base::time::Instant;
 use outlast_wire::hip::{
@@ -24,6 +25,9 @@ use subtle::ConstantTimeEq;
 
 /// Numbers of one UPDATE of which an acknowledgement counts.
 const NUMBERS: usize = 8;
+
+/// UPDATEs of the peer that are acknowledged again.
+const REMEMBERED: usize = 4;
 
 /// Bytes of a nonce that shows that the peer is at an address.
 const NONCE: usize = 16;
@@ -39,9 +43,16 @@ pub(crate) enum Purpose {
     Rekey(Offer),
     /// Renews a registration.
     Register,
+    /// Asks for a sign of life.
+    Ask,
 }
 
 impl Purpose {
+    /// True if every peer acknowledges it that holds its end: one may refuse new keys, or not be where it is tested.
+    const fn has_to_be_acknowledged(&self) -> bool {
+        matches!(self, Self::Readdress | Self::Register | Self::Ask)
+    }
+
     /// Whether one of them takes the place of the other.
     const fn is_like(&self, other: &Self) -> bool {
         matches!(
@@ -50,6 +61,7 @@ impl Purpose {
                 | (Self::Verify(_), Self::Verify(_))
                 | (Self::Rekey(_), Self::Rekey(_))
                 | (Self::Register, Self::Register)
+                | (Self::Ask, Self::Ask)
         )
     }
 }
@@ -114,7 +126,7 @@ impl Pending {
     }
 }
 
-/// The newest UPDATE of the peer, and what it was answered with.
+/// An UPDATE of the peer, and what it was answered with.
 #[derive(Clone, Debug)]
 struct Seen {
     id: u32,
@@ -126,7 +138,9 @@ struct Seen {
 pub(crate) struct Updates {
     next_id: u32,
     pending: Vec<Pending>,
-    seen: Option<Seen>,
+    /// The newest UPDATEs of the peer, the newest one last: each of them may come again, because its
+    /// acknowledgement was lost (RFC 7401, section 6.12.1).
+    seen: ArrayVec<Seen, REMEMBERED>,
     /// A newer one that is not acknowledged: it was acted on but for its offer of new keys, which came too soon. The
     /// peer repeats it.
     postponed: Option<Seen>,
@@ -158,6 +172,42 @@ impl Updates {
     pub(crate) fn stop_offering(&mut self) {
         self.pending
             .retain(|pending| !matches!(pending.purpose, Purpose::Rekey(_)));
+    }
+
+    /// The numbers that an UPDATE acknowledges: the one that it answers, and those of the peer's newest UPDATEs, whose
+    /// acknowledgements may have been lost.
+    fn acknowledged(&self, answered: Option<u32>) -> ArrayVec<u32, { REMEMBERED + 1 }> {
+        let seen = self.seen.iter().rev().map(|seen| seen.id);
+        answered.into_iter().chain(seen).collect()
+    }
+
+    /// Notes an UPDATE of the peer that was acted on.
+    fn note_seen(&mut self, heard: Seen) {
+        if self.seen.is_full() {
+            self.seen.remove(0);
+        }
+        self.seen.push(heard);
+        self.seen.sort_unstable_by_key(|seen| seen.id);
+    }
+
+    /// The time since which the peer is told this host's addresses.
+    pub(crate) fn readdressing_since(&self) -> Option<Instant> {
+        let mut pending = self.pending.iter();
+        let told = pending.find(|pending| pending.purpose == Purpose::Readdress);
+        told.map(|pending| pending.begun)
+    }
+
+    /// Stops asking the peer for a sign of life.
+    pub(crate) fn stop_asking(&mut self) {
+        self.pending
+            .retain(|pending| pending.purpose != Purpose::Ask);
+    }
+
+    /// The number of an UPDATE that any peer acknowledges that has it.
+    fn question(&self) -> Option<u32> {
+        let mut pending = self.pending.iter();
+        let question = pending.find(|pending| pending.purpose.has_to_be_acknowledged());
+        question.map(|pending| pending.id)
     }
 
     /// Makes everything that waits due at once.
@@ -269,6 +319,8 @@ struct Outcome {
     to_verify: Option<IpAddr>,
     /// The peer wants to register.
     registers: bool,
+    /// The peer has said something that it has not said before.
+    is_sign_of_life: bool,
 }
 
 /// What a host has to do after an UPDATE of a peer.
@@ -298,8 +350,38 @@ impl Session {
         self.transmit(context, id, relays);
     }
 
+    /// Asks a peer that has left data unanswered for a sign of life, if that is due.
+    pub(crate) fn ask_if_due(&mut self, context: &mut Context<'_>) {
+        // Any UPDATE that waits does as well.
+        if self.liveness.ask(context.now) && self.updates.question().is_none() {
+            self.start(context, Purpose::Ask, &[]);
+        }
+    }
+
+    /// Asks the peer once more, where an R1 has come from: the peer's other addresses may be out of date.
+    pub(crate) fn ask_at(&mut self, context: &mut Context<'_>, path: Path) {
+        let id = match self.updates.question() {
+            Some(id) => id,
+            None => self.updates.begin(context, Purpose::Readdress),
+        };
+        let mut pending = self.updates.pending.iter();
+        let pending = pending.find(|pending| pending.id == id).cloned();
+        if let Some(pending) = pending
+            && let Some(packet) = self.build(context, None, &[], Some(&pending), path.remote)
+        {
+            context.send(&path, &packet);
+        }
+    }
+
     /// Sends again what is due.
     pub(crate) fn retransmit_updates(&mut self, context: &mut Context<'_>, relays: &[IpAddr]) {
+        if self
+            .liveness
+            .is_lost(context.now, context.config.unused_after)
+        {
+            // An UPDATE is not repeated for ever (RFC 7401, section 6.11).
+            return self.updates.pending.clear();
+        }
         self.withdraw_unanswered_offer(context);
         self.rest_untold_answer(context);
         let is_due = |pending: &&mut Pending| pending.backoff.due <= context.now;
@@ -353,6 +435,9 @@ impl Session {
             && let Some(packet) = self.build(context, None, &[], Some(&pending), path.remote)
         {
             context.send(&path, &packet);
+            if pending.purpose.has_to_be_acknowledged() {
+                self.liveness.note_request(context.now);
+            }
         }
         if pending.purpose == Purpose::Readdress {
             for path in relays
@@ -396,12 +481,15 @@ impl Session {
                 Purpose::Rekey(offer) => {
                     builder.push_with(kind::ESP_INFO, |out| offer.info.write(out));
                 }
-                Purpose::Register => {}
+                Purpose::Register | Purpose::Ask => {}
             }
             builder.push(kind::SEQ, &pending.id.to_be_bytes());
         }
-        if let Some(ack) = ack.or(self.updates.seen.as_ref().map(|seen| seen.id)) {
-            builder.push(kind::ACK, &ack.to_be_bytes());
+        let acknowledged = self.updates.acknowledged(ack);
+        if !acknowledged.is_empty() {
+            builder.push_with(kind::ACK, |out| {
+                out.extend(acknowledged.iter().flat_map(|id| id.to_be_bytes()));
+            });
         }
         if let Some(pending) = pending {
             match &pending.purpose {
@@ -410,6 +498,7 @@ impl Session {
                 }
                 Purpose::Register => rendezvous::push_request(&mut builder),
                 Purpose::Rekey(offer) => offer.push_value(&mut builder),
+                Purpose::Ask => {}
             }
         }
         for nonce in echo {
@@ -443,6 +532,9 @@ impl Session {
         }
         if let Some(&id) = seq.first() {
             self.hear_number(context, message, id, &mut outcome)?;
+        }
+        if outcome.is_sign_of_life {
+            self.note_sign_of_life(context.now);
         }
         if !self.updates.has_untold_offer() {
             self.promote(context);
@@ -500,6 +592,7 @@ impl Session {
     fn hear_acks(&mut self, acks: &[u32], outcome: &mut Outcome) {
         self.updates.pending.retain(|pending| {
             let is_acknowledged = acks.iter().any(|&id| pending.was_sent_as(id));
+            outcome.is_sign_of_life |= is_acknowledged;
             match &pending.purpose {
                 Purpose::Readdress if is_acknowledged => outcome.told = Some(pending.into()),
                 Purpose::Rekey(offer) if is_acknowledged => self.updates.rekeying.note_told(offer),
@@ -524,12 +617,12 @@ impl Session {
         let Updates {
             seen, postponed, ..
         } = &self.updates;
-        if let Some(seen) = seen.as_ref().filter(|seen| seen.id == id) {
+        if let Some(seen) = seen.iter().find(|seen| seen.id == id) {
             let reply = seen.reply.clone();
             self.repeat_reply(context, &reply);
             return Ok(());
         }
-        let mut known = seen.iter().chain(postponed);
+        let mut known = seen.last().into_iter().chain(postponed);
         if known.any(|known| id < known.id) {
             return Err(Refusal::Replay);
         }
@@ -570,6 +663,7 @@ impl Session {
             Some(set) => Some(LocatorSet::parse(set.contents).map_err(|_| Refusal::Malformed)?),
             None => None,
         };
+        outcome.is_sign_of_life = true;
         let postponed = self.updates.postponed.take_if(|it| it.id == id);
         let (mut rekey_id, mut is_too_soon) = (None, false);
         if let Some(info) = message.find(kind::ESP_INFO) {
@@ -617,11 +711,11 @@ impl Session {
         if let Some(path) = path {
             context.send(&path, &reply);
         }
-        let heard = Some(Seen { id, reply });
+        let heard = Seen { id, reply };
         if is_too_soon {
-            self.updates.postponed = heard;
+            self.updates.postponed = Some(heard);
         } else {
-            self.updates.seen = heard;
+            self.updates.note_seen(heard);
             self.updates.postponed = None;
         }
         Ok(())
@@ -678,7 +772,12 @@ impl Session {
     }
 
     /// A readdressing that has begun then is complete: data goes to this address.
-    fn note_readdressing(&mut self, context: &mut Context<'_>, address: IpAddr, begun: Instant) {
+    pub(crate) fn note_readdressing(
+        &mut self,
+        context: &mut Context<'_>,
+        address: IpAddr,
+        begun: Instant,
+    ) {
         let (ended, peer) = (context.now, self.peer.hit());
         let took = ended.since(begun);
         self.readdressings += 1;

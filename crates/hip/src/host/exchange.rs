@@ -8,6 +8,7 @@ use crate::context::verify_mac;
 use crate::event::{Event, Failure, Refusal};
 use crate::initiator::{self, Unusable};
 use crate::responder::Rejection;
+use crate::revival::Revival;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -15,7 +16,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::{Builder, Hit, Message, Notification, PacketType, kind};
 
 /// Addresses that the first I1 goes to at once (RFC 7401, section 6.6.1).
-const PARALLEL_I1: usize = 3;
+pub(super) const PARALLEL_I1: usize = 3;
 
 /// How long R2-SENT lasts without data: longer than the peer repeats its I2.
 const R2_SENT: Duration = Duration::from_secs(30);
@@ -24,7 +25,7 @@ const R2_SENT: Duration = Duration::from_secs(30);
 const FAILED: Duration = Duration::from_secs(5);
 
 /// Attempts at the puzzle in one call.
-const ATTEMPTS: u32 = 4096;
+pub(super) const ATTEMPTS: u32 = 4096;
 
 /// BLOCKED_BY_POLICY and RESPONDER_BUSY_PLEASE_RETRY (RFC 7401, section 5.2.19).
 const BLOCKED_BY_POLICY: u16 = 42;
@@ -78,6 +79,13 @@ impl Host {
         }
     }
 
+    /// Sends an I1 to one address.
+    pub(super) fn call_at(&mut self, peer: Hit, path: &Path) {
+        if let Some(packet) = initiator::i1(self.identity.hit(), peer) {
+            self.outbox.hip((path.local, path.remote), &packet);
+        }
+    }
+
     pub(super) fn handle_i1(
         &mut self,
         now: Instant,
@@ -89,16 +97,17 @@ impl Host {
             return Err(Refusal::Policy);
         }
         // Of two exchanges that cross, the one begun by the host with the lower tag goes on.
+        let origin = self.origin(message, Some(path))?;
         let crosses = self.associations.get(&peer).is_some_and(|association| {
-            matches!(
-                association.state,
-                State::I1Sent { .. } | State::I2Sent { .. }
-            )
+            let state = &association.state;
+            let is_exchanging = matches!(state, State::I1Sent { .. } | State::I2Sent { .. });
+            is_exchanging || association.revival.is_some()
         });
         if crosses && self.hit() < peer {
+            // The peer may be where no I1 of this host has gone to.
+            self.call_at(peer, &origin.path);
             return Err(Refusal::State);
         }
-        let origin = self.origin(message, Some(path))?;
         let (responder, _, mut context) = self.parts(now);
         responder.answer_i1(&mut context, message, origin)
     }
@@ -113,6 +122,9 @@ impl Host {
         self.adopt_tag(now, peer, &path);
         let (association, mut context) = self.lend(now, peer).ok_or(Refusal::State)?;
         let counter = message.find(kind::R1_COUNTER).map(|found| found.contents);
+        if association.revival.is_some() {
+            return self.hear_offer(now, message, path);
+        }
         match &association.state {
             State::I1Sent { offer: None, .. } => {}
             // A Responder that has begun anew counts on (section 6.8).
@@ -150,7 +162,7 @@ impl Host {
             return;
         };
         let State::I1Sent { backoff, offer } = &mut association.state else {
-            return;
+            return self.solve_revival(now, peer);
         };
         let Some(mut solving) = offer.take() else {
             return;
@@ -187,7 +199,10 @@ impl Host {
         let peer = message.sender();
         let known = self.associations.get(&peer);
         // Of two exchanges that cross, that of the host with the lower tag goes on.
-        let crosses = known.is_some_and(|known| matches!(known.state, State::I2Sent { .. }));
+        let crosses = known.is_some_and(|known| {
+            let is_beside = matches!(known.revival, Some(Revival::Answered { .. }));
+            is_beside || matches!(known.state, State::I2Sent { .. })
+        });
         if crosses && self.hit() < peer {
             return Err(Refusal::State);
         }
@@ -213,8 +228,15 @@ impl Host {
         if let Some(answered) = &accepted.session.answered {
             self.outbox.hip((path.local, path.remote), &answered.packet);
         }
+        let mut session = accepted.session;
+        if let Some((association, mut context)) = self.lend(now, peer) {
+            association.revival = None;
+            if let Some(former) = association.take_session() {
+                session.inherit(&mut context, former);
+            }
+        }
         let state = State::R2Sent {
-            session: Box::new(accepted.session),
+            session: Box::new(session),
             until: now + R2_SENT,
         };
         self.set_state(peer, state);
@@ -245,10 +267,9 @@ impl Host {
 
     pub(super) fn handle_r2(&mut self, now: Instant, message: &Message<'_>) -> Result<(), Refusal> {
         let peer = message.sender();
-        let State::I2Sent { draft, .. } =
-            &self.associations.get(&peer).ok_or(Refusal::State)?.state
-        else {
-            return Err(Refusal::State);
+        let known = self.associations.get(&peer).ok_or(Refusal::State)?;
+        let State::I2Sent { draft, .. } = &known.state else {
+            return self.complete_revival(now, message);
         };
         let info = draft.check_r2(message)?;
         let configured = self.peers.get(&peer).map(|peer| peer.addresses.clone());
@@ -257,6 +278,7 @@ impl Host {
         };
         let Association {
             state: State::I2Sent { draft, .. },
+            revival,
             waiting,
             armed,
             spis,
@@ -278,6 +300,7 @@ impl Host {
         };
         let association = Association {
             state,
+            revival,
             waiting,
             armed,
             spis,
@@ -292,7 +315,7 @@ impl Host {
     }
 
     /// Tells one peer all addresses of this host.
-    fn announce_to(&mut self, now: Instant, peer: Hit) {
+    pub(super) fn announce_to(&mut self, now: Instant, peer: Hit) {
         if let Some((association, mut context)) = self.lend(now, peer)
             && let Some(session) = association.session()
         {
@@ -333,10 +356,10 @@ impl Host {
         message: &Message<'_>,
     ) -> Result<(), Refusal> {
         let peer = message.sender();
-        let State::I2Sent { draft, .. } =
-            &self.associations.get(&peer).ok_or(Refusal::State)?.state
-        else {
-            return Err(Refusal::State);
+        let known = self.associations.get(&peer).ok_or(Refusal::State)?;
+        let draft = match (&known.state, &known.revival) {
+            (State::I2Sent { draft, .. }, _) | (_, Some(Revival::Answered { draft, .. })) => draft,
+            _ => return Err(Refusal::State),
         };
         if !draft.is_signed(message) {
             return Err(Refusal::Signature);
@@ -344,7 +367,11 @@ impl Host {
         let parameter = message.find(kind::NOTIFICATION).ok_or(Refusal::Parameter)?;
         let parsed = Notification::parse(parameter.contents).map_err(|_| Refusal::Malformed)?;
         if parsed.notice < FIRST_STATUS {
-            self.fail(now, peer, Failure::Notified(parsed.notice));
+            let is_beside = known.revival.is_some();
+            match is_beside {
+                true => self.rest_revival(now, peer),
+                false => self.fail(now, peer, Failure::Notified(parsed.notice)),
+            }
         }
         Ok(())
     }

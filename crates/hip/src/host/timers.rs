@@ -36,6 +36,13 @@ impl Host {
                     session.wake_silent(&mut context);
                 }
             }
+            Reason::Liveness => {
+                if let Some((association, mut context)) = self.lend(now, peer)
+                    && let Some(session) = association.session()
+                {
+                    session.ask_if_due(&mut context);
+                }
+            }
             // What waits goes out when the association is settled.
             Reason::FirstFlight => {}
         }
@@ -50,6 +57,7 @@ impl Host {
         match &mut association.state {
             State::R2Sent { session, .. } | State::Established { session } => {
                 session.retransmit_updates(&mut context, &relays);
+                self.retransmit_revival(now, peer);
             }
             State::Closing { backoff, .. } => {
                 backoff.again(now, &times);

@@ -12,6 +12,7 @@ mod opportunistic;
 mod readdress;
 mod recorded;
 mod rekey;
+mod restart;
 mod segments;
 mod timestamps;
 mod volume;

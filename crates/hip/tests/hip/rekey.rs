@@ -340,7 +340,7 @@ fn an_acknowledgement_that_comes_while_the_answer_rests_counts() {
 #[test]
 fn replayed_offers_change_nothing_and_cost_no_secret() {
     let mut network = rekeying_pair(6, 10, [true; 2]);
-    talk(&mut network, 45);
+    talk(&mut network, 90);
     network.run(Duration::from_secs(5));
     let rekeyed = [0, 1].map(|node| network.count(node, is_rekeyed));
     assert!(rekeyed[0] >= 3, "{rekeyed:?}");
