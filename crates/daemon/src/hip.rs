@@ -172,8 +172,9 @@ impl Daemon {
         let mut seed = [0; 32];
         getrandom(&mut seed, GetRandomFlags::empty())
             .map_err(|errno| Failure::Run(anyhow::Error::new(errno).context("no randomness")))?;
-        let config = settings.host(kind == Kind::Rendezvous, clock::unix_offset());
         let now = clock::now();
+        let since_epoch = clock::unix_offset() + now.since(Instant::ZERO);
+        let config = settings.host(kind == Kind::Rendezvous, since_epoch);
         let mut host = Host::new(now, config, identity, seed);
         host.set_peers(settings.peers());
         let tun = Tun::create(&settings.device)

@@ -220,6 +220,8 @@ pub struct Counters {
     pub refused: [u64; Refusal::ALL.len()],
     /// R1 packets sent.
     pub r1_sent: u64,
+    /// Diffie-Hellman agreements computed for I2 packets.
+    pub agreements: u64,
     /// Packets forwarded to registered hosts.
     pub forwarded: u64,
     /// Packets of applications sealed.

@@ -23,6 +23,7 @@ mod beet;
 pub mod cipher;
 mod config;
 mod context;
+mod effort;
 mod event;
 mod first_flight;
 pub mod group;

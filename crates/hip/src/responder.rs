@@ -5,12 +5,20 @@
 //! trace. A generation of Diffie-Hellman keys and puzzles lasts two minutes; a solution counts
 //! once, and until the generation after it ends. Under a flood of I1 or I2 packets the puzzles get
 //! harder, and no more R1 packets leave in a second than the cap says.
+//!
+//! An I2 is checked in the order of costs: whether the policy admits the sender, whether the puzzle is one of this host
+//! and is solved, whether the solution has come before or has failed before, whether it was hard enough for what
+//! forged I2 packets have cost of late ([`Effort`]), and whether all choices were offered. Only then come the
+//! Diffie-Hellman agreement, the MAC and the signature. A solution that is too easy by now is answered with a puzzle
+//! that is not: the address is one at which the sender was seen. The R1 counter grows with each generation and with
+//! the puzzle, so that an Initiator in I2-SENT takes that R1 (section 6.8).
 
 use crate::addresses::{Path, PeerAddresses};
 use crate::cipher::HipCipher;
 use crate::context::{
     Context, push_host_id, required, verify_mac, verify_signature, write_host_id,
 };
+use crate::effort::Effort;
 use crate::event::Refusal;
 use crate::group::{Group, KeyPair};
 use crate::identity::{Identity, PublicIdentity};
@@ -46,6 +54,13 @@ const FIRST_HARD_PUZZLE: u8 = 10;
 /// Solutions that are remembered for each generation.
 const MOST_SOLUTIONS: usize = 65_536;
 
+/// Failures after which a solution counts no more. One could be that of a host that has seen an honest I2 and
+/// sends a copy ahead of it.
+const MOST_FAILURES: u8 = 2;
+
+/// Steps of the R1 counter that a start of the host is ahead of the former one.
+const COUNTER_STEPS: u64 = 1 << 16;
+
 /// An R1 that lacks its receiver, and the I and opaque of its puzzle.
 #[derive(Debug)]
 struct Template {
@@ -63,16 +78,22 @@ struct Generation {
     templates: BTreeMap<(Group, u8), Template>,
     /// Solutions that have made an association.
     solved: BTreeSet<Vec<u8>>,
+    /// Solutions of I2 packets that were not authentic, and how many were: no more than there were tokens.
+    failed: BTreeMap<Vec<u8>, u8>,
+    /// Generations before this one.
+    age: u64,
 }
 
 impl Generation {
-    const fn new(number: u16, begun: Instant) -> Self {
+    const fn new(number: u16, begun: Instant, age: u64) -> Self {
         Self {
             number,
             begun,
             keys: BTreeMap::new(),
             templates: BTreeMap::new(),
             solved: BTreeSet::new(),
+            failed: BTreeMap::new(),
+            age,
         }
     }
 }
@@ -113,6 +134,27 @@ impl Load {
     }
 }
 
+/// Puzzles that were replaced in this second because they were too easy by then, by their numbers: each once, so that
+/// an attacker with many solutions of one puzzle takes no answer from others.
+#[derive(Debug, Default)]
+struct Outgrown {
+    second: u64,
+    numbers: BTreeSet<Vec<u8>>,
+}
+
+impl Outgrown {
+    /// Notes a puzzle; true if it is the first time in this second, and one of the first `limit` puzzles.
+    fn is_first(&mut self, now: Instant, number: &[u8], limit: u32) -> bool {
+        let second = now.as_nanos() / 1_000_000_000;
+        if second != self.second {
+            self.second = second;
+            self.numbers.clear();
+        }
+        let has_room = self.numbers.len() < limit as usize;
+        has_room && !self.numbers.contains(number) && self.numbers.insert(number.to_vec())
+    }
+}
+
 /// The Responder's part of a host.
 pub(crate) struct Responder {
     secret: Zeroizing<[u8; 32]>,
@@ -121,6 +163,8 @@ pub(crate) struct Responder {
     i1_load: Load,
     /// I2 packets, whatever comes of them: each costs at least a MAC and a hash.
     i2_load: Load,
+    outgrown: Outgrown,
+    effort: Effort,
 }
 
 impl core::fmt::Debug for Responder {
@@ -145,6 +189,8 @@ pub(crate) enum Rejection {
     Refused(Refusal),
     /// It solves a puzzle that was solved before, with this mark.
     Solved(Vec<u8>),
+    /// There is no room for another association.
+    Busy,
 }
 
 impl From<Refusal> for Rejection {
@@ -168,17 +214,20 @@ impl Responder {
         random.fill_bytes(secret.as_mut());
         Self {
             secret,
-            current: Generation::new(random.next_u32() as u16, now),
+            current: Generation::new(random.next_u32() as u16, now, 0),
             previous: None,
             i1_load: Load::default(),
             i2_load: Load::default(),
+            outgrown: Outgrown::default(),
+            effort: Effort::new(now),
         }
     }
 
     fn rotate(&mut self, now: Instant) {
         let age = now.since(self.current.begun);
         if age >= GENERATION {
-            let next = Generation::new(self.current.number.wrapping_add(1), now);
+            let (number, count) = (self.current.number, self.current.age);
+            let next = Generation::new(number.wrapping_add(1), now, count + 1);
             let last = core::mem::replace(&mut self.current, next);
             self.previous = (age < GENERATION * 2).then_some(last);
         }
@@ -225,31 +274,49 @@ impl Responder {
             .find(|group| offered.contains(&group.number()));
         let group = common.unwrap_or(Group::Modp1536);
         self.rotate(context.now);
-        let limits = &context.config.limits;
         self.i1_load.note(context.now);
-        let rates = [&mut self.i1_load, &mut self.i2_load].map(|load| load.rate(context.now));
-        let rate = rates[0].max(rates[1]);
-        if self.i1_load.current > limits.r1_per_second {
+        if self.i1_load.current > context.config.limits.r1_per_second {
             return Err(Refusal::Limit);
         }
-        let difficulty = match rate / limits.easy_exchanges_per_second.max(1) {
+        self.send_r1(context, message.sender(), group, origin)
+    }
+
+    /// Bits of the puzzle that a newcomer gets.
+    fn difficulty(&mut self, context: &Context<'_>) -> u8 {
+        let (now, limits) = (context.now, &context.config.limits);
+        let rates = [&mut self.i1_load, &mut self.i2_load].map(|load| load.rate(now));
+        let rate = rates[0].max(rates[1]);
+        let by_load = match rate / limits.easy_exchanges_per_second.max(1) {
             0 => 0,
             excess => (FIRST_HARD_PUZZLE + excess.ilog2() as u8).min(limits.hardest_posed),
         };
+        by_load.max(self.effort.posed(now, limits.hardest_posed))
+    }
+
+    fn send_r1(
+        &mut self,
+        context: &mut Context<'_>,
+        initiator: Hit,
+        group: Group,
+        origin: Origin,
+    ) -> Result<(), Refusal> {
+        let difficulty = self.difficulty(context);
         let hosts = Hosts {
-            initiator: message.sender(),
+            initiator,
             responder: context.identity.hit(),
         };
         let rhash = context.identity.public().rhash();
         let opaque = self.current.number.to_be_bytes();
         let number = self.number(rhash, opaque, difficulty, hosts, &origin.path);
         let generation = &mut self.current;
+        let start = context.config.r1_counter.saturating_mul(COUNTER_STEPS);
+        let counter = start.saturating_add(generation.age * 32 + u64::from(difficulty));
         let keys = generation.keys.entry(group);
         let keys = keys.or_insert_with(|| Arc::new(KeyPair::new(group, context.random)));
         let template = match generation.templates.entry((group, difficulty)) {
             Entry::Occupied(made) => made.into_mut(),
             Entry::Vacant(place) => {
-                let made = template(context, keys, difficulty).ok_or(Refusal::Limit)?;
+                let made = template(context, keys, difficulty, counter).ok_or(Refusal::Limit)?;
                 place.insert(made)
             }
         };
@@ -280,6 +347,7 @@ impl Responder {
         context: &mut Context<'_>,
         message: &Message<'_>,
         (path, configured): (&Path, &[IpAddr]),
+        is_full: bool,
     ) -> Result<Accepted, Rejection> {
         self.i2_load.note(context.now);
         self.rotate(context.now);
@@ -290,30 +358,60 @@ impl Responder {
         if generation.solved.contains(&mark) {
             return Err(Rejection::Solved(mark));
         }
+        if generation.failed.get(&mark) >= Some(&MOST_FAILURES) {
+            return Err(Refusal::Replay.into());
+        }
         if generation.solved.len() >= MOST_SOLUTIONS {
             return Err(Refusal::Limit.into());
         }
-        let keying = keying(context, message, &generation.keys, &solution)?;
-        let peer = initiator_identity(message, &keying)?;
-        verify_mac(message, keying.rhash, &keying.keys.peer)?;
-        verify_signature(message, &peer)?;
-        let info = required(message, kind::ESP_INFO)?.contents;
-        let info = EspInfo::parse(info).map_err(|_| Refusal::Malformed)?;
-        if info.keymat_index != keying.esp_index || info.old_spi != 0 || info.new_spi <= 255 {
-            return Err(Refusal::Choice.into());
+        let choices = Choices::read(context, message, &generation.keys)?;
+        let hardest = context.config.limits.hardest_posed;
+        if solution.difficulty < self.effort.required(context.now, hardest) {
+            let puzzle = (solution.i, choices.pair.group());
+            return Err(self.pose_again(context, message, puzzle, path));
         }
-        let spi = context.new_spi();
-        let ciphers = keying.esp_ciphers().ok_or(Refusal::Choice)?;
-        let cap = context.config.limits.addresses;
-        let addresses = PeerAddresses::new(context.now, path.remote, configured, cap);
-        let inbound = Inbound::new(spi, ciphers.peer);
-        let outbound = Outbound::new(info.new_spi, ciphers.own);
-        let registers = rendezvous::wants_registration(message);
-        generation.solved.insert(mark.clone());
-        let mut session = Session::new(context.now, peer, keying, (inbound, outbound), addresses);
-        let packet = r2(context, &session, registers).ok_or(Refusal::Limit)?;
-        session.answered = Some(Answered { mark, packet });
-        Ok(Accepted { session, registers })
+        if !self.effort.take() {
+            return Err(Refusal::Limit.into());
+        }
+        let accepted = match is_full {
+            true => Err(Rejection::Busy),
+            false => accept(context, message, (&choices, &solution), (path, configured)),
+        };
+        let generation = self.generation(solution.opaque).ok_or(Refusal::Puzzle)?;
+        match accepted {
+            Ok(mut accepted) => {
+                generation.solved.insert(mark.clone());
+                self.effort.give_back();
+                let session = &mut accepted.session;
+                let packet = r2(context, session, accepted.registers).ok_or(Refusal::Limit)?;
+                session.answered = Some(Answered { mark, packet });
+                Ok(accepted)
+            }
+            Err(rejection) => {
+                *generation.failed.entry(mark).or_default() += 1;
+                Err(rejection)
+            }
+        }
+    }
+
+    /// Answers an I2 whose puzzle is too easy by now with a harder one.
+    fn pose_again(
+        &mut self,
+        context: &mut Context<'_>,
+        message: &Message<'_>,
+        (number, group): (&[u8], Group),
+        path: &Path,
+    ) -> Rejection {
+        let limit = context.config.limits.easy_exchanges_per_second;
+        if self.outgrown.is_first(context.now, number, limit) {
+            let origin = Origin {
+                path: *path,
+                via: None,
+            };
+            // What cannot be made is not sent: the Initiator asks again.
+            let _ = self.send_r1(context, message.sender(), group, origin);
+        }
+        Rejection::Refused(Refusal::Puzzle)
     }
 
     fn generation(&mut self, opaque: [u8; 2]) -> Option<&mut Generation> {
@@ -356,13 +454,18 @@ fn overwrite(packet: &mut [u8], at: usize, bytes: &[u8]) {
 }
 
 /// Makes and signs an R1.
-fn template(context: &mut Context<'_>, keys: &KeyPair, difficulty: u8) -> Option<Template> {
+fn template(
+    context: &mut Context<'_>,
+    keys: &KeyPair,
+    difficulty: u8,
+    counter: u64,
+) -> Option<Template> {
     let public = context.identity.public();
     let zeros = alloc::vec![0; public.rhash().len()];
     let mut builder = Builder::new(PacketType::R1, public.hit(), Hit::NULL);
     builder.push_with(kind::R1_COUNTER, |out| {
         out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&context.config.r1_counter.to_be_bytes());
+        out.extend_from_slice(&counter.to_be_bytes());
     });
     let puzzle_at = builder.covered().len() + 4;
     let puzzle = Puzzle {
@@ -400,44 +503,101 @@ fn template(context: &mut Context<'_>, keys: &KeyPair, difficulty: u8) -> Option
     Some(Template { packet, puzzle_at })
 }
 
-/// Agrees on keys with the Initiator.
-fn keying(
-    context: &Context<'_>,
-    message: &Message<'_>,
-    keys: &BTreeMap<Group, Arc<KeyPair>>,
-    solution: &Solution<'_>,
-) -> Result<Keying, Refusal> {
-    let value = required(message, kind::DIFFIE_HELLMAN)?.contents;
-    let value = DiffieHellman::parse(value).map_err(|_| Refusal::Malformed)?;
-    let group = Group::from_number(value.group).ok_or(Refusal::Choice)?;
-    let pair = keys.get(&group).ok_or(Refusal::Choice)?;
-    let ciphers = u16_list(required(message, kind::HIP_CIPHER)?.contents);
-    let Some(&[cipher]) = ciphers.as_deref() else {
-        return Err(Refusal::Choice);
-    };
-    let formats = u16_list(required(message, kind::TRANSPORT_FORMAT_LIST)?.contents);
-    if formats.is_none_or(|formats| !formats.contains(&kind::ESP_TRANSFORM)) {
-        return Err(Refusal::Choice);
+/// What an Initiator has chosen of what the R1 offered.
+struct Choices<'a> {
+    pair: Arc<KeyPair>,
+    /// Its public value.
+    value: &'a [u8],
+    cipher: HipCipher,
+    suite: EspSuite,
+}
+
+impl<'a> Choices<'a> {
+    /// Reads the choices, and checks that each was offered.
+    fn read(
+        context: &Context<'_>,
+        message: &Message<'a>,
+        keys: &BTreeMap<Group, Arc<KeyPair>>,
+    ) -> Result<Self, Refusal> {
+        let value = required(message, kind::DIFFIE_HELLMAN)?.contents;
+        let value = DiffieHellman::parse(value).map_err(|_| Refusal::Malformed)?;
+        let group = Group::from_number(value.group).ok_or(Refusal::Choice)?;
+        let pair = keys.get(&group).ok_or(Refusal::Choice)?;
+        let ciphers = u16_list(required(message, kind::HIP_CIPHER)?.contents);
+        let Some(&[cipher]) = ciphers.as_deref() else {
+            return Err(Refusal::Choice);
+        };
+        let formats = u16_list(required(message, kind::TRANSPORT_FORMAT_LIST)?.contents);
+        if formats.is_none_or(|formats| !formats.contains(&kind::ESP_TRANSFORM)) {
+            return Err(Refusal::Choice);
+        }
+        let suites = required(message, kind::ESP_TRANSFORM)?.contents;
+        let &[_, _, high, low] = suites else {
+            return Err(Refusal::Choice);
+        };
+        let cipher = HipCipher::from_number(cipher).ok_or(Refusal::Choice)?;
+        let suite = EspSuite::from_number(u16::from_be_bytes([high, low]));
+        let suite = suite.filter(|suite| context.config.suites.contains(suite));
+        // What is missing altogether needs no agreement.
+        for kind in [kind::HIP_MAC, kind::HIP_SIGNATURE, kind::ESP_INFO] {
+            required(message, kind)?;
+        }
+        Ok(Self {
+            pair: Arc::clone(pair),
+            value: value.value,
+            cipher,
+            suite: suite.ok_or(Refusal::Choice)?,
+        })
     }
-    let suites = required(message, kind::ESP_TRANSFORM)?.contents;
-    let &[_, _, high, low] = suites else {
-        return Err(Refusal::Choice);
-    };
-    let cipher = HipCipher::from_number(cipher).ok_or(Refusal::Choice)?;
-    let suite = EspSuite::from_number(u16::from_be_bytes([high, low]));
-    let suite = suite.filter(|suite| context.config.suites.contains(suite));
-    let suite = suite.ok_or(Refusal::Choice)?;
-    let secret = pair.agree(value.value).ok_or(Refusal::Choice)?;
-    let agreement = Agreement {
-        own: Arc::clone(pair),
-        peer: value.value.to_vec(),
-    };
-    let rhash = context.identity.public().rhash();
-    let hosts = [context.identity.hit(), message.sender()];
-    let keymat = Keymat::new(rhash, secret, solution.i, solution.j, hosts);
-    let keeps_pair = !context.config.rekeying.has_new_secret;
-    let source = (keymat, agreement, keeps_pair);
-    Keying::new(source, rhash, (cipher, suite), hosts).ok_or(Refusal::Choice)
+
+    /// Agrees on keys with the Initiator.
+    fn agree(
+        &self,
+        context: &mut Context<'_>,
+        initiator: Hit,
+        solution: &Solution<'_>,
+    ) -> Result<Keying, Refusal> {
+        context.outbox.counters.agreements += 1;
+        let secret = self.pair.agree(self.value).ok_or(Refusal::Choice)?;
+        let agreement = Agreement {
+            own: Arc::clone(&self.pair),
+            peer: self.value.to_vec(),
+        };
+        let rhash = context.identity.public().rhash();
+        let hosts = [context.identity.hit(), initiator];
+        let keymat = Keymat::new(rhash, secret, solution.i, solution.j, hosts);
+        let keeps_pair = !context.config.rekeying.has_new_secret;
+        let source = (keymat, agreement, keeps_pair);
+        let choices = (self.cipher, self.suite);
+        Keying::new(source, rhash, choices, hosts).ok_or(Refusal::Choice)
+    }
+}
+
+/// Makes an association of an I2, if it is authentic.
+fn accept(
+    context: &mut Context<'_>,
+    message: &Message<'_>,
+    (choices, solution): (&Choices<'_>, &Solution<'_>),
+    (path, configured): (&Path, &[IpAddr]),
+) -> Result<Accepted, Rejection> {
+    let keying = choices.agree(context, message.sender(), solution)?;
+    verify_mac(message, keying.rhash, &keying.keys.peer)?;
+    let peer = initiator_identity(message, &keying)?;
+    verify_signature(message, &peer)?;
+    let info = required(message, kind::ESP_INFO)?.contents;
+    let info = EspInfo::parse(info).map_err(|_| Refusal::Malformed)?;
+    if info.keymat_index != keying.esp_index || info.old_spi != 0 || info.new_spi <= 255 {
+        return Err(Refusal::Choice.into());
+    }
+    let spi = context.new_spi();
+    let ciphers = keying.esp_ciphers().ok_or(Refusal::Choice)?;
+    let cap = context.config.limits.addresses;
+    let addresses = PeerAddresses::new(context.now, path.remote, configured, cap);
+    let inbound = Inbound::new(spi, ciphers.peer);
+    let outbound = Outbound::new(info.new_spi, ciphers.own);
+    let registers = rendezvous::wants_registration(message);
+    let session = Session::new(context.now, peer, keying, (inbound, outbound), addresses);
+    Ok(Accepted { session, registers })
 }
 
 /// Reads the Initiator's identity, which may be encrypted.

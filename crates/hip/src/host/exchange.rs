@@ -27,8 +27,7 @@ const FAILED: Duration = Duration::from_secs(5);
 /// Attempts at the puzzle in one call.
 pub(super) const ATTEMPTS: u32 = 4096;
 
-/// BLOCKED_BY_POLICY and RESPONDER_BUSY_PLEASE_RETRY (RFC 7401, section 5.2.19).
-const BLOCKED_BY_POLICY: u16 = 42;
+/// RESPONDER_BUSY_PLEASE_RETRY (RFC 7401, section 5.2.19).
 const BUSY: u16 = 44;
 
 /// The first notification type that is no error.
@@ -206,25 +205,23 @@ impl Host {
         if crosses && self.hit() < peer {
             return Err(Refusal::State);
         }
+        if !self.admits(peer) {
+            return Err(Refusal::Policy);
+        }
         let is_full = known.is_none() && self.associations.len() >= self.config.limits.associations;
-        let is_admitted = self.admits(peer);
         let configured = self.peers.get(&peer).map(|peer| peer.addresses.clone());
         let configured = configured.unwrap_or_default();
         let (responder, _, mut context) = self.parts(now);
-        let accepted = match responder.accept_i2(&mut context, message, (&path, &configured)) {
+        let paths = (&path, configured.as_slice());
+        let accepted = match responder.accept_i2(&mut context, message, paths, is_full) {
             Ok(accepted) => accepted,
             Err(Rejection::Refused(refusal)) => return Err(refusal),
             Err(Rejection::Solved(mark)) => return self.repeat_r2(message, &mark, path),
+            Err(Rejection::Busy) => {
+                self.notify(now, peer, BUSY, path);
+                return Err(Refusal::Limit);
+            }
         };
-        if !is_admitted || is_full {
-            let notice = if is_full { BUSY } else { BLOCKED_BY_POLICY };
-            self.notify(now, peer, notice, path);
-            return Err(if is_full {
-                Refusal::Limit
-            } else {
-                Refusal::Policy
-            });
-        }
         if let Some(answered) = &accepted.session.answered {
             self.outbox.hip((path.local, path.remote), &answered.packet);
         }

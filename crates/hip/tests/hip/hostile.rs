@@ -270,9 +270,9 @@ fn puzzle_after_i2(count: u32, is_altered: bool) -> u8 {
         ..Default::default()
     };
     network.nodes[newcomer].host.set_peers([(responder, at)]);
-    network.nodes[1]
-        .host
-        .set_peers([(hit, outlast_hip::Peer::default())]);
+    let both = [hit, network.hit(0)];
+    let both = both.map(|hit| (hit, outlast_hip::Peer::default()));
+    network.nodes[1].host.set_peers(both);
     for _ in 0..count {
         network.deliver(&i2);
         network.run(Duration::from_secs(1) / count);

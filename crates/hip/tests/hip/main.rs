@@ -4,6 +4,7 @@ mod common;
 
 mod exchange;
 mod first_flight;
+mod flood;
 mod forgetting;
 mod hostile;
 mod judges;
