@@ -9,6 +9,8 @@ mod revival;
 mod timers;
 
 #[cfg(test)]
+mod foreign_tests;
+#[cfg(test)]
 mod rekeying_tests;
 
 use crate::addresses::{Path, PeerAddress};

@@ -170,6 +170,8 @@ pub(crate) struct Session {
     /// The replaced association, and its end once the peer sends under the new one.
     pub(crate) previous: Option<(Inbound, Option<Instant>)>,
     pub(crate) outbound: Outbound,
+    /// The SPI that this host sent under before: the peer may name it until it knows that this host has the new one.
+    former_outbound_spi: Option<u32>,
     /// The replacement, until the peer is known to have it.
     pub(crate) next_outbound: Option<Outbound>,
     pub(crate) addresses: PeerAddresses,
@@ -217,6 +219,7 @@ impl Session {
             inbound,
             previous: None,
             outbound,
+            former_outbound_spi: None,
             next_outbound: None,
             addresses,
             updates: Updates::default(),
@@ -250,6 +253,19 @@ impl Session {
         core::iter::once(self.inbound.spi)
             .chain(previous)
             .chain(self.updates.rekeying.offered_spi())
+    }
+
+    /// Whether this host sends under an SPI, is about to, or did before the last rekeying.
+    pub(crate) fn has_outbound_spi(&self, spi: u32) -> bool {
+        let next = self.next_outbound.as_ref().map(|next| next.spi);
+        spi == self.outbound.spi || [next, self.former_outbound_spi].contains(&Some(spi))
+    }
+
+    /// The SPI of this host that the peer knows: the former one while the peer may not have the answer to its offer.
+    pub(crate) fn told_spi(&self) -> u32 {
+        let previous = self.previous.as_ref();
+        let former = previous.filter(|_| self.updates.has_untold_offer());
+        former.map_or(self.inbound.spi, |(former, _)| former.spi)
     }
 
     /// Opens an ESP packet of the peer.
@@ -331,7 +347,8 @@ impl Session {
     /// Sends under the replacement from now on, if there is one.
     pub(crate) fn promote(&mut self, context: &mut Context<'_>) {
         if let Some(next) = self.next_outbound.take() {
-            self.outbound = next;
+            let former = core::mem::replace(&mut self.outbound, next);
+            self.former_outbound_spi = Some(former.spi);
             self.rekeyings += 1;
             let peer = self.peer.hit();
             context.outbox.events.push_back(Event::Rekeyed { peer });

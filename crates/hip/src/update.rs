@@ -3,7 +3,7 @@
 //!
 //! At most one UPDATE of each purpose waits for its acknowledgement. One that is sent again keeps
 //! its number, but may go to another address of the peer, with a nonce for that address. It gets another number
-//! only if a newer UPDATE went out meanwhile: a peer that has seen that one refuses what is older.
+//! only if a newer UPDATE went out meanwhile: a peer that has seen that one may refuse what is older.
 
 use crate::addresses::Path;
 use crate::backoff::Backoff;
@@ -25,6 +25,9 @@ use subtle::ConstantTimeEq;
 
 /// Numbers of one UPDATE of which an acknowledgement counts.
 const NUMBERS: usize = 8;
+
+/// How far behind the newest UPDATE one may be that has been overtaken.
+const WINDOW: u32 = 8;
 
 /// UPDATEs of the peer that are acknowledged again.
 const REMEMBERED: usize = 4;
@@ -131,6 +134,8 @@ impl Pending {
 struct Seen {
     id: u32,
     reply: Vec<u8>,
+    /// Whether it named addresses.
+    has_locators: bool,
 }
 
 /// The UPDATE packets of one association.
@@ -179,6 +184,12 @@ impl Updates {
     fn acknowledged(&self, answered: Option<u32>) -> ArrayVec<u32, { REMEMBERED + 1 }> {
         let seen = self.seen.iter().rev().map(|seen| seen.id);
         answered.into_iter().chain(seen).collect()
+    }
+
+    /// Whether an UPDATE newer than this one has named the peer's addresses.
+    fn has_newer_locators(&self, id: u32) -> bool {
+        let mut newer = self.seen.iter().filter(|seen| seen.id > id);
+        newer.any(|seen| seen.has_locators)
     }
 
     /// Notes an UPDATE of the peer that was acted on.
@@ -464,15 +475,16 @@ impl Session {
         let (own, peer) = (context.identity.hit(), self.peer.hit());
         let mut builder = Builder::new(PacketType::Update, own, peer);
         if let Some(pending) = pending {
+            let spi = self.told_spi();
             let unchanged = EspInfo {
                 keymat_index: 0,
-                old_spi: self.inbound.spi,
-                new_spi: self.inbound.spi,
+                old_spi: spi,
+                new_spi: spi,
             };
             match &pending.purpose {
                 Purpose::Readdress => {
                     builder.push_with(kind::ESP_INFO, |out| unchanged.write(out));
-                    let set = locator_set(context.locals, self.inbound.spi);
+                    let set = locator_set(context.locals, spi);
                     builder.push_with(kind::LOCATOR_SET, |out| set.write(out));
                 }
                 Purpose::Verify(_) => {
@@ -622,8 +634,14 @@ impl Session {
             self.repeat_reply(context, &reply);
             return Ok(());
         }
-        let mut known = seen.last().into_iter().chain(postponed);
-        if known.any(|known| id < known.id) {
+        // An UPDATE that newer ones have overtaken is news as long as it is known not to have been here.
+        let is_old = seen.is_full() && seen.first().is_some_and(|oldest| id < oldest.id);
+        let is_far_behind = |newest: &Seen| id.saturating_add(WINDOW) < newest.id;
+        let is_before = |postponed: &Seen| id < postponed.id;
+        if is_old
+            || seen.last().is_some_and(is_far_behind)
+            || postponed.as_ref().is_some_and(is_before)
+        {
             return Err(Refusal::Replay);
         }
         self.hear_news(context, message, id, outcome)
@@ -665,25 +683,36 @@ impl Session {
         };
         outcome.is_sign_of_life = true;
         let postponed = self.updates.postponed.take_if(|it| it.id == id);
-        let (mut rekey_id, mut is_too_soon) = (None, false);
+        let (mut rekey_id, mut is_too_soon, mut offered) = (None, false, None);
         if let Some(info) = message.find(kind::ESP_INFO) {
             let info = EspInfo::parse(info.contents).map_err(|_| Refusal::Malformed)?;
+            offered = Some(info.new_spi);
             match self.hear_esp_info(context, message, info) {
                 // Where the peer is must not wait until it may have new keys.
                 Err(Refusal::Limit) if locators.is_some() => is_too_soon = true,
                 heard => rekey_id = heard?,
             }
         }
+        // Locators may be those of the SPI that comes with them.
+        let is_known = |spi| offered == Some(spi) || self.has_outbound_spi(spi);
+        let mut spis = locators.iter().flat_map(|set| &set.0);
+        if spis.any(|locator| locator.spi.is_some_and(|spi| !is_known(spi))) {
+            return Err(Refusal::Choice);
+        }
         if is_too_soon {
             context.outbox.refuse(Refusal::Limit);
         }
+        let has_locators = locators.is_some();
         match (postponed, locators) {
             (Some(known), _) if is_too_soon => {
                 self.repeat_reply(context, &known.reply);
                 self.updates.postponed = Some(known);
                 return Ok(());
             }
-            (None, Some(set)) => self.hear_locators(context, &set, outcome),
+            // What the peer has said since counts.
+            (None, Some(set)) if !self.updates.has_newer_locators(id) => {
+                self.hear_locators(context, &set, outcome);
+            }
             _ => {}
         }
         outcome.registers = rendezvous::wants_registration(message);
@@ -711,7 +740,11 @@ impl Session {
         if let Some(path) = path {
             context.send(&path, &reply);
         }
-        let heard = Seen { id, reply };
+        let heard = Seen {
+            id,
+            reply,
+            has_locators,
+        };
         if is_too_soon {
             self.updates.postponed = Some(heard);
         } else {

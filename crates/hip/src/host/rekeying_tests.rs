@@ -15,19 +15,19 @@ use outlast_wire::hip::{
 };
 use rand_core::SeedableRng;
 
-fn address(host: usize) -> IpAddr {
+pub(super) fn address(host: usize) -> IpAddr {
     [192, 0, 2, host as u8 + 1].into()
 }
 
-struct Pair {
-    now: Instant,
-    hosts: [Host; 2],
+pub(super) struct Pair {
+    pub(super) now: Instant,
+    pub(super) hosts: [Host; 2],
     next_id: u32,
 }
 
 impl Pair {
     /// Two hosts with an association.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::of(true)
     }
 
@@ -75,7 +75,7 @@ impl Pair {
     }
 
     /// Delivers what both hosts have sent, and what is due.
-    fn pass(&mut self) {
+    pub(super) fn pass(&mut self) {
         for at in 0..2 {
             self.hosts[at].handle_timeout(self.now);
             while let Some(packet) = self.hosts[at].poll_transmit() {
@@ -85,7 +85,7 @@ impl Pair {
         self.now += Duration::from_millis(1);
     }
 
-    fn deliver(&mut self, to: usize, packet: &Transmit) {
+    pub(super) fn deliver(&mut self, to: usize, packet: &Transmit) {
         let path = (packet.source, packet.destination);
         self.hosts[to].handle_packet(self.now, path, packet.protocol, &packet.payload);
     }

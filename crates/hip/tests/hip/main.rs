@@ -5,6 +5,7 @@ mod common;
 mod exchange;
 mod first_flight;
 mod flood;
+mod foreign;
 mod forgetting;
 mod hostile;
 mod judges;

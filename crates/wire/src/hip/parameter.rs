@@ -39,7 +39,7 @@ pub mod kind {
     pub const VIA_RVS: u16 = 65502;
 
     /// The critical parameters (odd types) that a receiver of this crate understands.
-    pub const CRITICAL: [u16; 22] = [
+    pub const CRITICAL: [u16; 23] = [
         ESP_INFO,
         R1_COUNTER,
         LOCATOR_SET,
@@ -62,6 +62,7 @@ pub mod kind {
         HIP_SIGNATURE_2,
         HIP_SIGNATURE,
         ECHO_RESPONSE_UNSIGNED,
+        ECHO_REQUEST_UNSIGNED,
     ];
 }
 

@@ -1,0 +1,87 @@
+//! Peers that others wrote from the RFCs.
+
+use crate::common::{Network, address, is_readdressed};
+use outlast_base::time::Duration;
+use outlast_hip::{Protocol, StateName, Transmit};
+use outlast_wire::hip::{Builder, Message, PacketType, kind, u32_list};
+use std::cell::Cell;
+use std::rc::Rc;
+
+fn parse(packet: &Transmit) -> Option<Message<'_>> {
+    let message = Message::parse(&packet.payload).ok();
+    message.filter(|_| packet.protocol == Protocol::Hip)
+}
+
+/// ECHO_REQUEST_UNSIGNED follows the signature, and is answered in the I2 (RFC 7401, sections 5.2.21 and 5.3.3).
+#[test]
+fn an_r1_with_an_unsigned_request_to_echo_is_answered() {
+    let mut network = Network::pair(1);
+    network.filter = Box::new(|packet| {
+        let is_r1 = parse(packet).is_some_and(|message| message.kind() == PacketType::R1);
+        !is_r1
+    });
+    network.connect(0, 1);
+    network.run(Duration::from_millis(60));
+    let (_, _, mut r1) = network.sent.last().expect("an R1").clone();
+    let mut builder = Builder::continuing(&r1.payload, kind::ECHO_REQUEST_UNSIGNED);
+    builder.push(kind::ECHO_REQUEST_UNSIGNED, b"a middlebox asks");
+    r1.payload = builder.finish().expect("an R1");
+    Builder::set_checksum(&mut r1.payload, r1.source, r1.destination);
+    network.deliver(&r1);
+    network.run(Duration::from_secs(1));
+    assert_eq!(network.state(0, 1), Some(StateName::Established));
+    let i2 = network.sent.iter().find_map(|(_, _, packet)| {
+        let message = parse(packet)?;
+        let echo = message.find(kind::ECHO_RESPONSE_UNSIGNED)?;
+        Some(echo.contents.to_vec())
+    });
+    assert_eq!(i2.as_deref(), Some(&b"a middlebox asks"[..]));
+    network.assert_data_flows(0, 1);
+}
+
+/// Two UPDATE packets whose acknowledgements are both lost (RFC 7401, section 6.12.1): each is acknowledged when it
+/// comes again.
+#[test]
+fn two_updates_whose_acknowledgements_are_lost_are_both_acknowledged_again() {
+    let mut network = Network::pair(2);
+    network.assert_data_flows(0, 1);
+    let is_cut = Rc::new(Cell::new(true));
+    let cut = is_cut.clone();
+    let fixed = network.nodes[1].addresses[0];
+    network.filter = Box::new(move |packet| packet.source != fixed || !cut.get());
+    let before = network.sent.len();
+    for last in [7, 8] {
+        network.move_to(0, &[address(&format!("198.51.100.{last}"))]);
+        network.run(Duration::from_millis(100));
+    }
+    let updates: Vec<_> = network.sent[before..]
+        .iter()
+        .filter(|(_, node, packet)| {
+            let seq = parse(packet).and_then(|message| message.find(kind::SEQ).map(|_| ()));
+            *node == 0 && seq.is_some()
+        })
+        .map(|(_, _, packet)| packet.clone())
+        .collect();
+    assert_eq!(updates.len(), 2);
+    for update in &updates {
+        let number = parse(update).and_then(|message| {
+            let seq = message.find(kind::SEQ)?;
+            Some(u32_list(seq.contents)?[0])
+        });
+        let number = number.expect("a number");
+        let sent = network.sent.len();
+        network.deliver(update);
+        let is_acknowledged = network.sent[sent..].iter().any(|(_, _, answer)| {
+            let ack = parse(answer).and_then(|message| {
+                let ack = message.find(kind::ACK)?;
+                u32_list(ack.contents)
+            });
+            ack.is_some_and(|ack| ack.contains(&number))
+        });
+        assert!(is_acknowledged, "number {number}");
+    }
+    is_cut.set(false);
+    network.run(Duration::from_secs(10));
+    assert!(network.count(0, is_readdressed) > 0);
+    network.assert_data_flows(0, 1);
+}
