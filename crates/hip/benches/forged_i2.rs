@@ -1,4 +1,4 @@
-//! What a forged I2 costs a Responder. The baseline is the Diffie-Hellman agreement that each of them would cost if
+//! Costs of a forged I2 to a Responder. The baseline is the Diffie-Hellman agreement that each would cost if
 //! nothing cheaper were checked before.
 
 use chacha20::ChaCha20Rng;
@@ -106,7 +106,7 @@ fn i2(
     finish(builder)
 }
 
-/// What is wrong with an I2, and refused before an agreement.
+/// A fault of an I2 that is found before an agreement.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// The number of the puzzle is none of the host's.

@@ -1,4 +1,4 @@
-//! What a Responder spends on I2 packets that come to nothing (RFC 7401, sections 4.1.1 and 6.9).
+//! Tokens for I2 packets that come to nothing (RFC 7401, sections 4.1.1 and 6.9).
 //!
 //! An I2 is cheap to forge up to its MAC, and the MAC can be checked only after a Diffie-Hellman agreement. Each
 //! agreement takes a token, and gives it back if the I2 was honest: honest hosts cost nothing here, however many come.

@@ -503,7 +503,7 @@ fn template(
     Some(Template { packet, puzzle_at })
 }
 
-/// What an Initiator has chosen of what the R1 offered.
+/// An Initiator's choices among the R1's offers.
 struct Choices<'a> {
     pair: Arc<KeyPair>,
     /// Its public value.

@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_millis(100);
 /// The longest round trip that is waited for.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(2);
 
-/// How far a base exchange beside an association has come.
+/// Stages of a base exchange beside an association.
 #[derive(Debug)]
 pub(crate) enum Revival {
     /// An I1 is sent each time that is due, the first one after a while.
@@ -35,10 +35,12 @@ pub(crate) enum Revival {
 }
 
 impl Revival {
-    /// An attempt whose first I1 is due after the first interval between repetitions.
+    /// An attempt to reach a peer that is asked now. Its first I1 is due after half the first interval between repetitions.
     pub(crate) fn begin(now: Instant, times: &Retransmission) -> Self {
+        let mut backoff = Backoff::new(now, times);
+        backoff.due = now + times.initial / 2;
         Self::Called {
-            backoff: Backoff::new(now, times),
+            backoff,
             sent_at: now,
         }
     }
@@ -67,7 +69,7 @@ impl Revival {
         matches!(self, Self::Called { .. } | Self::Offered { .. })
     }
 
-    /// When something is to be done, and why.
+    /// The next deadline, and its reason.
     pub(crate) fn deadline(&self) -> (Instant, Reason) {
         match self {
             Self::Called { backoff, .. } | Self::Answered { backoff, .. } => {

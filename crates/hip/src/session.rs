@@ -255,7 +255,7 @@ impl Session {
             .chain(self.updates.rekeying.offered_spi())
     }
 
-    /// Whether this host sends under an SPI, is about to, or did before the last rekeying.
+    /// True if this host sends under an SPI, is about to, or did before the last rekeying.
     pub(crate) fn has_outbound_spi(&self, spi: u32) -> bool {
         let next = self.next_outbound.as_ref().map(|next| next.spi);
         spi == self.outbound.spi || [next, self.former_outbound_spi].contains(&Some(spi))

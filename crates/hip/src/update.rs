@@ -26,7 +26,7 @@ use subtle::ConstantTimeEq;
 /// Numbers of one UPDATE of which an acknowledgement counts.
 const NUMBERS: usize = 8;
 
-/// How far behind the newest UPDATE one may be that has been overtaken.
+/// Numbers by which an overtaken UPDATE may be behind the newest one.
 const WINDOW: u32 = 8;
 
 /// UPDATEs of the peer that are acknowledged again.
@@ -134,7 +134,7 @@ impl Pending {
 struct Seen {
     id: u32,
     reply: Vec<u8>,
-    /// Whether it named addresses.
+    /// True if it named addresses.
     has_locators: bool,
 }
 
@@ -186,7 +186,7 @@ impl Updates {
         answered.into_iter().chain(seen).collect()
     }
 
-    /// Whether an UPDATE newer than this one has named the peer's addresses.
+    /// True if an UPDATE newer than this one has named the peer's addresses.
     fn has_newer_locators(&self, id: u32) -> bool {
         let mut newer = self.seen.iter().filter(|seen| seen.id > id);
         newer.any(|seen| seen.has_locators)

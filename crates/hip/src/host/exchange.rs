@@ -354,9 +354,10 @@ impl Host {
     ) -> Result<(), Refusal> {
         let peer = message.sender();
         let known = self.associations.get(&peer).ok_or(Refusal::State)?;
-        let draft = match (&known.state, &known.revival) {
-            (State::I2Sent { draft, .. }, _) | (_, Some(Revival::Answered { draft, .. })) => draft,
-            _ => return Err(Refusal::State),
+        let ((State::I2Sent { draft, .. }, _) | (_, Some(Revival::Answered { draft, .. }))) =
+            (&known.state, &known.revival)
+        else {
+            return Err(Refusal::State);
         };
         if !draft.is_signed(message) {
             return Err(Refusal::Signature);
@@ -364,10 +365,10 @@ impl Host {
         let parameter = message.find(kind::NOTIFICATION).ok_or(Refusal::Parameter)?;
         let parsed = Notification::parse(parameter.contents).map_err(|_| Refusal::Malformed)?;
         if parsed.notice < FIRST_STATUS {
-            let is_beside = known.revival.is_some();
-            match is_beside {
-                true => self.rest_revival(now, peer),
-                false => self.fail(now, peer, Failure::Notified(parsed.notice)),
+            if known.revival.is_some() {
+                self.rest_revival(now, peer);
+            } else {
+                self.fail(now, peer, Failure::Notified(parsed.notice));
             }
         }
         Ok(())

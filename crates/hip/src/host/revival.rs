@@ -47,8 +47,8 @@ impl Host {
         }
     }
 
-    /// Where an I1 to a silent peer goes: where the peer was, and where the configuration has it. At first to
-    /// several addresses, later to one at a time.
+    /// Paths of an I1 to a silent peer: to its last addresses and to those of the configuration. At first to several of
+    /// them, later to one at a time.
     fn paths_of_call(&mut self, now: Instant, peer: Hit, turn: usize) -> Vec<Path> {
         let Some((association, context)) = self.lend(now, peer) else {
             return Vec::new();
