@@ -73,6 +73,11 @@ pub(super) fn exposition(
         "Answers to first packets of an exchange",
         ConstCounter::new(status.counters.r1_sent),
     );
+    registry.register(
+        "hip_agreements",
+        "Diffie-Hellman agreements computed for third packets of an exchange",
+        ConstCounter::new(status.counters.agreements),
+    );
     reloads.register(&mut registry);
     let mut text = String::new();
     encode(&mut text, &registry).expect("a string takes everything written to it");

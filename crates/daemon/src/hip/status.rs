@@ -110,6 +110,8 @@ pub(super) struct Registration {
 pub(super) struct Counts {
     /// R1 packets sent.
     pub(super) r1_sent: u64,
+    /// Diffie-Hellman agreements computed for I2 packets.
+    pub(super) agreements: u64,
     /// Packets forwarded to registered hosts.
     pub(super) forwarded: u64,
     /// Applications' packets sealed.
@@ -214,6 +216,7 @@ impl HipStatus {
     fn counted(&self) -> String {
         let Counts {
             r1_sent,
+            agreements: _,
             forwarded,
             sealed,
             opened,
@@ -242,12 +245,14 @@ impl From<&Counters> for Counts {
         let Counters {
             refused: _,
             r1_sent,
+            agreements,
             forwarded,
             sealed,
             opened,
         } = *counters;
         Self {
             r1_sent,
+            agreements,
             forwarded,
             sealed,
             opened,
