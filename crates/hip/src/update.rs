@@ -681,23 +681,26 @@ impl Session {
             Some(set) => Some(LocatorSet::parse(set.contents).map_err(|_| Refusal::Malformed)?),
             None => None,
         };
+        let info = match message.find(kind::ESP_INFO) {
+            Some(info) => Some(EspInfo::parse(info.contents).map_err(|_| Refusal::Malformed)?),
+            None => None,
+        };
+        // Locators may be those of the SPI that comes with them.
+        let offered = info.map(|info| info.new_spi);
+        let is_known = |spi| offered == Some(spi) || self.has_outbound_spi(spi);
+        let mut spis = locators.iter().flat_map(|set| &set.0);
+        if spis.any(|locator| locator.spi.is_some_and(|spi| !is_known(spi))) {
+            return Err(Refusal::Choice);
+        }
         outcome.is_sign_of_life = true;
         let postponed = self.updates.postponed.take_if(|it| it.id == id);
-        let (mut rekey_id, mut is_too_soon, mut offered) = (None, false, None);
-        if let Some(info) = message.find(kind::ESP_INFO) {
-            let info = EspInfo::parse(info.contents).map_err(|_| Refusal::Malformed)?;
-            offered = Some(info.new_spi);
+        let (mut rekey_id, mut is_too_soon) = (None, false);
+        if let Some(info) = info {
             match self.hear_esp_info(context, message, info) {
                 // Where the peer is must not wait until it may have new keys.
                 Err(Refusal::Limit) if locators.is_some() => is_too_soon = true,
                 heard => rekey_id = heard?,
             }
-        }
-        // Locators may be those of the SPI that comes with them.
-        let is_known = |spi| offered == Some(spi) || self.has_outbound_spi(spi);
-        let mut spis = locators.iter().flat_map(|set| &set.0);
-        if spis.any(|locator| locator.spi.is_some_and(|spi| !is_known(spi))) {
-            return Err(Refusal::Choice);
         }
         if is_too_soon {
             context.outbox.refuse(Refusal::Limit);
@@ -716,6 +719,29 @@ impl Session {
             _ => {}
         }
         outcome.registers = rendezvous::wants_registration(message);
+        let reply = self.answer(context, message, (id, is_too_soon, rekey_id), outcome)?;
+        let heard = Seen {
+            id,
+            reply,
+            has_locators,
+        };
+        if is_too_soon {
+            self.updates.postponed = Some(heard);
+        } else {
+            self.updates.note_seen(heard);
+            self.updates.postponed = None;
+        }
+        Ok(())
+    }
+
+    /// Answers a new UPDATE: acknowledges it unless its keys have come too soon, and sends what this host asks or offers.
+    fn answer(
+        &mut self,
+        context: &mut Context<'_>,
+        message: &Message<'_>,
+        (id, is_too_soon, rekey_id): (u32, bool, Option<u32>),
+        outcome: &Outcome,
+    ) -> Result<Vec<u8>, Refusal> {
         let to_verify = outcome.to_verify;
         let verify_id = to_verify.map(|address| self.updates.begin_test(context, address));
         let pending = self.updates.pending.iter();
@@ -740,18 +766,7 @@ impl Session {
         if let Some(path) = path {
             context.send(&path, &reply);
         }
-        let heard = Seen {
-            id,
-            reply,
-            has_locators,
-        };
-        if is_too_soon {
-            self.updates.postponed = Some(heard);
-        } else {
-            self.updates.note_seen(heard);
-            self.updates.postponed = None;
-        }
-        Ok(())
+        Ok(reply)
     }
 
     /// The peer names its addresses anew.
