@@ -386,6 +386,7 @@ impl Session {
 
     /// Sends again what is due.
     pub(crate) fn retransmit_updates(&mut self, context: &mut Context<'_>, relays: &[IpAddr]) {
+        self.withdraw_unanswered_offer(context);
         if self
             .liveness
             .is_lost(context.now, context.config.unused_after)
@@ -393,7 +394,6 @@ impl Session {
             // An UPDATE is not repeated for ever (RFC 7401, section 6.11).
             return self.updates.pending.clear();
         }
-        self.withdraw_unanswered_offer(context);
         self.rest_untold_answer(context);
         let is_due = |pending: &&mut Pending| pending.backoff.due <= context.now;
         let mut due = Vec::new();
