@@ -101,15 +101,32 @@ fn bind(socket: &Socket, interface: InterfaceIndex, protocol: u16) -> io::Result
     socket.bind(&ethernet::address(interface, protocol, [0; 6])?)
 }
 
+/// An IPv4 packet or an ARP message that came in an Ethernet frame.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Frame<'b> {
+    /// The frame's source.
+    pub from: [u8; 6],
+    /// Its content, cut where the buffer ended.
+    pub bytes: &'b [u8],
+    /// The checksum of UDP or TCP waits for a network card, which there is none between virtual machines
+    /// and containers (`TP_STATUS_CSUMNOTREADY`). The field holds the sum of the pseudo-header.
+    pub lacks_checksum: bool,
+}
+
 /// What is there, if it comes from an Ethernet.
-fn receive<'b>(socket: &Socket, buffer: &'b mut [u8]) -> io::Result<Option<([u8; 6], &'b [u8])>> {
+fn receive<'b>(socket: &Socket, buffer: &'b mut [u8]) -> io::Result<Option<Frame<'b>>> {
     loop {
         match ethernet::receive(socket.as_fd(), buffer) {
-            Ok((length, Some(from))) => {
-                let length = length.min(buffer.len());
-                return Ok(Some((from, &buffer[..length])));
+            Ok(received) => {
+                if let Some(from) = received.from {
+                    let length = received.length.min(buffer.len());
+                    return Ok(Some(Frame {
+                        from,
+                        bytes: &buffer[..length],
+                        lacks_checksum: received.lacks_checksum,
+                    }));
+                }
             }
-            Ok((_, None)) => {}
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::INTR) => {}
                 // The interface is down or gone: nothing comes.
@@ -148,6 +165,7 @@ impl PacketLink {
     pub fn open(interface: InterfaceIndex, mark: u32, wanted: Wanted) -> io::Result<Self> {
         let socket = open(mark)?;
         socket.attach_filter(&wanted.filter())?;
+        ethernet::ask_for_checksum_state(socket.as_fd())?;
         bind(&socket, interface, IPV4)?;
         Ok(Self { socket, interface })
     }
@@ -156,7 +174,7 @@ impl PacketLink {
     ///
     /// # Errors
     /// When the kernel reports an error that is not the interface's state.
-    pub fn receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<Option<([u8; 6], &'b [u8])>> {
+    pub fn receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<Option<Frame<'b>>> {
         receive(&self.socket, buffer)
     }
 
@@ -188,10 +206,10 @@ impl ArpLink {
     pub fn receive(&self) -> io::Result<Option<Question>> {
         let mut buffer = [0; ARP_LENGTH];
         loop {
-            let Some((_, frame)) = receive(&self.socket, &mut buffer)? else {
+            let Some(frame) = receive(&self.socket, &mut buffer)? else {
                 return Ok(None);
             };
-            if let Some(question) = question(frame) {
+            if let Some(question) = question(frame.bytes) {
                 return Ok(Some(question));
             }
         }
@@ -350,11 +368,70 @@ mod tests {
             for expected in [&sought, &datagram(434)] {
                 await_readable(&here);
                 let received = here.receive(&mut buffer).expect("no error");
-                assert_eq!(received, Some((hardware, &expected[..])));
+                let frame = Frame {
+                    from: hardware,
+                    bytes: &expected[..],
+                    lacks_checksum: false,
+                };
+                assert_eq!(received, Some(frame));
             }
             assert_eq!(here.receive(&mut buffer).expect("no error"), None);
         };
         namespace.run(work).expect("a namespace");
+    }
+
+    /// RFC 5944, section 3.8.2.1, has wrong checksums discarded. One that a network card was to complete is
+    /// not wrong: between virtual interfaces nobody completes it.
+    #[test]
+    fn a_datagram_of_a_kernel_is_known_to_lack_its_checksum() {
+        use outlast_wire::Packet;
+        let (Some(namespace), Some(other)) = (fresh_namespace(), fresh_namespace()) else {
+            return;
+        };
+        let up = InterfaceSettings {
+            up: Some(true),
+            ..InterfaceSettings::default()
+        };
+        let equip = |routes: &mut RouteSocket, name: &str, address: Ipv4Addr| {
+            let index = routes.interface(name).expect("made");
+            routes.configure(index, &up).expect("up");
+            let prefix = Prefix {
+                address: address.into(),
+                length: 24,
+            };
+            routes.add_address(index, prefix).expect("free");
+            index
+        };
+        let make = || {
+            let mut routes = RouteSocket::open().expect("netlink");
+            routes
+                .add_veth("near0", "far0", Some(other.as_fd()))
+                .expect("a cable");
+            let near = equip(&mut routes, "near0", NEAR);
+            PacketLink::open(near, 0, WANTED).expect("packet sockets")
+        };
+        let link = namespace.run(make).expect("a namespace");
+        let speak = || {
+            let mut routes = RouteSocket::open().expect("netlink");
+            equip(&mut routes, "far0", FAR);
+            let socket = std::net::UdpSocket::bind((FAR, 434)).expect("free");
+            // The kernel asks for the address first, and keeps the datagram until that is answered.
+            socket.send_to(b"a request", (NEAR, 434)).expect("a route");
+        };
+        other.run(speak).expect("a namespace");
+        await_readable(&link);
+        let mut buffer = [0; 100];
+        let frame = link.receive(&mut buffer).expect("no error");
+        let frame = frame.expect("it is readable");
+        assert!(
+            frame.lacks_checksum,
+            "the cable offers to complete checksums"
+        );
+        let packet = Packet::parse(frame.bytes.to_vec().into()).expect("a packet");
+        assert!(!packet.checksums_ok());
+        let complete = packet.with_checksum();
+        assert!(complete.checksums_ok());
+        assert_eq!(complete.payload(), Some(&b"a request"[..]));
     }
 
     #[test]

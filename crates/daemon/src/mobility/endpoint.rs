@@ -520,11 +520,17 @@ impl Endpoint {
             let Some(link) = &self.access else {
                 break;
             };
-            let Some((from, bytes)) = link.packets.receive(&mut self.buffer)? else {
+            let Some(frame) = link.packets.receive(&mut self.buffer)? else {
                 break;
             };
-            match Packet::parse(Bytes::copy_from_slice(bytes)) {
-                Ok(packet) => role.handle_link_packet(now, LinkAddress(from), packet),
+            match Packet::parse(Bytes::copy_from_slice(frame.bytes)) {
+                Ok(packet) => {
+                    let packet = match frame.lacks_checksum {
+                        true => packet.with_checksum(),
+                        false => packet,
+                    };
+                    role.handle_link_packet(now, LinkAddress(frame.from), packet);
+                }
                 Err(error) => tracing::debug!(%error, "a packet cannot be read"),
             }
         }

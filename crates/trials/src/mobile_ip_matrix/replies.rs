@@ -101,8 +101,8 @@ fn watch(packets: &PacketLink, end: &Waker, accepted: &Sender<Instant>) -> io::R
     loop {
         let is_over = poller.wait()?.any(|Ready { token, .. }| token == END);
         let now = clock::now();
-        while let Some((_, bytes)) = packets.receive(&mut buffer)? {
-            if accepts(bytes) && accepted.send(now).is_err() {
+        while let Some(frame) = packets.receive(&mut buffer)? {
+            if accepts(frame.bytes) && accepted.send(now).is_err() {
                 // Nobody looks any more.
                 return Ok(());
             }
