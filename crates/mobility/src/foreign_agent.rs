@@ -10,11 +10,12 @@ mod tables;
 
 use crate::ReverseTunnels;
 use crate::advertiser::{Advertiser, Advertising, Offer};
+use crate::budget::{Answers, Budget};
 use crate::datagram::{addresses, datagram, icmp_message, is_tunnelled};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arrival, LinkAddress, LinkId, Transmit, Verdict, Via};
 use crate::tunnel::{Entered, PlainTunnel, Tunnel};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::net::{IpAddr, Ipv4Addr};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ip::{
@@ -22,6 +23,10 @@ use outlast_wire::mobile_ip::{
 };
 use outlast_wire::{Packet, Transport};
 use tables::{Pending, Visitors};
+
+/// Reports of refusals: so many at once after a rest, then one in each [`BETWEEN_REPORTS`].
+const REPORTS: u32 = 20;
+const BETWEEN_REPORTS: Duration = Duration::from_secs(1);
 
 /// How a foreign agent is set up.
 #[derive(Clone, Debug)]
@@ -59,6 +64,10 @@ pub struct ForeignLimits {
     pub pending: usize,
     /// Requests from one link-layer address that wait for their home agents.
     pub pending_per_node: usize,
+    /// Refusals a second.
+    pub refusals_per_second: u32,
+    /// Refusals a second to one link-layer address; RFC 5944, section 3.7.2, demands one.
+    pub refusals_per_node: u32,
 }
 
 impl Default for ForeignLimits {
@@ -67,6 +76,8 @@ impl Default for ForeignLimits {
             visitors: 4_096,
             pending: 4_096,
             pending_per_node: 4,
+            refusals_per_second: 100,
+            refusals_per_node: 4,
         }
     }
 }
@@ -86,7 +97,7 @@ pub enum ForeignEvent {
         /// The visitor.
         home_address: Ipv4Addr,
     },
-    /// A registration was refused, here or by the home agent.
+    /// A registration was refused, here or by the home agent. Of many in a row only some are told.
     Refused {
         /// Whose.
         home_address: Ipv4Addr,
@@ -113,8 +124,10 @@ pub struct ForeignCounters {
     pub relayed: u64,
     /// Registrations that home agents have accepted.
     pub accepted: u64,
-    /// Requests that were refused here.
+    /// Requests that were refused here, answered or not.
     pub refused: u64,
+    /// Refusals that were not sent, to answer no flood.
+    pub unanswered: u64,
     /// Requests that no home agent has answered in time.
     pub timed_out: u64,
     /// Datagrams at the agent's port that are no message, or no answer to a request.
@@ -123,7 +136,7 @@ pub struct ForeignCounters {
     pub delivered: u64,
     /// Packets that visitors have sent through reverse tunnels.
     pub reverse_tunnelled: u64,
-    /// Packets out of a tunnel for somebody who is no visitor.
+    /// Packets out of a tunnel for somebody who is no visitor, or from another end than its home agent.
     pub dropped_strangers: u64,
     /// Packets that could not enter or leave a tunnel.
     pub dropped_unfit: u64,
@@ -133,6 +146,10 @@ pub struct ForeignCounters {
 #[derive(Debug)]
 pub struct ForeignAgent {
     config: ForeignAgentConfig,
+    /// All addresses of the agent's host that are known.
+    own_addresses: BTreeSet<Ipv4Addr>,
+    refusals: Answers,
+    reports: Budget,
     pending: Pending,
     visitors: Visitors,
     advertiser: Advertiser,
@@ -145,7 +162,15 @@ impl ForeignAgent {
     /// A foreign agent without visitors.
     #[must_use]
     pub fn new(now: Instant, config: ForeignAgentConfig) -> Self {
+        let ForeignLimits {
+            refusals_per_second,
+            refusals_per_node,
+            ..
+        } = config.limits;
         Self {
+            own_addresses: BTreeSet::new(),
+            refusals: Answers::new(now, refusals_per_second, refusals_per_node, config.seed),
+            reports: Budget::new(now, REPORTS, BETWEEN_REPORTS),
             pending: Pending::new(config.limits),
             visitors: Visitors::new(config.limits.visitors),
             advertiser: Advertiser::new(now, config.advertising.clone(), config.seed),
@@ -180,6 +205,12 @@ impl ForeignAgent {
             true => self.send_for_visitor(now, source, packet),
             false => Verdict::Pass,
         }
+    }
+
+    /// These are all addresses of the agent's host from now on: none of them is a home agent that a request
+    /// may be relayed to (RFC 5944, section 3.7.2).
+    pub fn set_own_addresses(&mut self, addresses: BTreeSet<Ipv4Addr>) {
+        self.own_addresses = addresses;
     }
 
     /// These keys count from now on. Who is registered stays so.
@@ -291,7 +322,7 @@ impl ForeignAgent {
             let is_request = quoted.ports.is_some_and(|(_, port)| port == PORT);
             return match (is_request, quoted.destination) {
                 (true, IpAddr::V4(home_agent)) => {
-                    self.handle_unreachable(home_agent, about.kind, about.code)
+                    self.handle_unreachable(now, home_agent, (about.kind, about.code))
                 }
                 (false, IpAddr::V4(_)) => self.handle_tunnel_error(now, packet, quoted.destination),
                 _ => Verdict::Pass,
@@ -305,7 +336,7 @@ impl ForeignAgent {
             Some(datagram) if datagram.destination.port() == PORT => {
                 match arrival.link == self.config.link && datagram.payload.first() == Some(&1) {
                     true => self.handle_request(now, arrival, &datagram),
-                    false => self.handle_reply(&datagram),
+                    false => self.handle_reply(now, &datagram),
                 }
                 Verdict::Taken
             }
@@ -340,8 +371,13 @@ impl ForeignAgent {
             self.counters.dropped_unfit += 1;
             return;
         };
-        let to = addresses(&inner).map(|(_, destination)| destination);
-        match to.and_then(|visitor| self.visitors.node(visitor)) {
+        let ends = addresses(packet).zip(addresses(&inner));
+        // The home agent is the tunnel's other end (section 4.2.3): nobody else speaks through it.
+        let visitor = ends.and_then(|((end, _), (_, visitor))| {
+            let (home_agent, _) = self.visitors.home_agent(visitor)?;
+            (home_agent == end).then_some(visitor)
+        });
+        match visitor.and_then(|visitor| self.visitors.node(visitor)) {
             Some(node) => {
                 self.counters.delivered += 1;
                 self.send(inner, Via::Neighbour(self.config.link, node));
@@ -368,6 +404,14 @@ impl ForeignAgent {
             _ => self.counters.dropped_unfit += 1,
         }
         Verdict::Taken
+    }
+
+    /// Tells of a refusal, unless many were told just now.
+    fn report_refusal(&mut self, now: Instant, home_address: Ipv4Addr, code: ReplyCode) {
+        if self.reports.take(now).is_ok() {
+            self.events
+                .push_back(ForeignEvent::Refused { home_address, code });
+        }
     }
 
     fn send(&mut self, packet: Packet, via: Via) {

@@ -70,11 +70,11 @@ pub struct UdpTunnelOffer {
 }
 
 impl Default for UdpTunnelOffer {
-    /// Signs of life every 110 s (RFC 3519, section 4.9).
+    /// Signs of life every 110 s (RFC 3519, section 4.9), for whoever asks (section 3.1.1).
     fn default() -> Self {
         Self {
             keep_alive_s: 110,
-            accepts_forced: false,
+            accepts_forced: true,
         }
     }
 }
@@ -84,8 +84,10 @@ impl Default for UdpTunnelOffer {
 pub struct HomeLimits {
     /// Simultaneous bindings of one mobile node; 1 is none besides the latest.
     pub bindings_per_mobile: usize,
-    /// Replies a second to requests that nobody has authenticated.
+    /// Refusals a second: forged and recorded requests have them sent, too.
     pub refusals_per_second: u32,
+    /// Refusals a second to one address.
+    pub refusals_per_source: u32,
 }
 
 impl Default for HomeLimits {
@@ -93,6 +95,7 @@ impl Default for HomeLimits {
         Self {
             bindings_per_mobile: 4,
             refusals_per_second: 100,
+            refusals_per_source: 10,
         }
     }
 }
@@ -128,7 +131,7 @@ pub enum HomeEvent {
         /// Where it was.
         care_of_address: Ipv4Addr,
     },
-    /// A request was refused.
+    /// A request was refused, answered or not. Of many in a row only some are told.
     Refused {
         /// For which mobile node it was.
         home_address: Ipv4Addr,
@@ -159,7 +162,7 @@ pub struct HomeCounters {
     pub refused_for_identification: u64,
     /// Among them those that were not authenticated.
     pub refused_for_authentication: u64,
-    /// Refusals that were not sent, to answer no flood.
+    /// Refusals that were not sent: to strangers, or to answer no flood.
     pub unanswered: u64,
     /// Datagrams at the agent's port that are no message, and messages that cannot be read.
     pub malformed: u64,
@@ -197,7 +200,7 @@ impl HomeAgent {
         let advertiser = advertising.map(|one| Advertiser::new(now, one, config.seed));
         Self {
             bindings: Bindings::new(config.limits.bindings_per_mobile.max(1)),
-            refusals: Refusals::new(config.limits.refusals_per_second),
+            refusals: Refusals::new(now, config.limits, config.seed),
             advertiser,
             config,
             arps: VecDeque::new(),

@@ -91,6 +91,12 @@ impl SecurityAssociation {
             && self.fits(&[extension.covered], extension.authenticator)
     }
 
+    /// Whether there is an extension in `all`, and each is this association's and right.
+    pub(crate) fn verify_all<'a>(&self, all: impl Iterator<Item = Authentication<'a>>) -> bool {
+        let mut all = all.peekable();
+        all.peek().is_some() && all.all(|one| self.verify(&one))
+    }
+
     /// Ends a message of Mobile IPv6 with its authentication (RFC 4285, section 5.1).
     pub(crate) fn sign_v6(
         &self,

@@ -33,6 +33,8 @@ const LIMITS: ForeignLimits = ForeignLimits {
     visitors: 4,
     pending: 8,
     pending_per_node: 4,
+    refusals_per_second: 100,
+    refusals_per_node: 4,
 };
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -159,6 +159,24 @@ pub(super) fn prefix_length(name: &str, address: Ipv4Addr) -> Result<Option<u8>,
     Ok(length)
 }
 
+/// The addresses of this host's interfaces.
+pub(super) fn own_addresses() -> Result<BTreeSet<Ipv4Addr>, NetlinkError> {
+    let all = monitor::snapshot()?.into_iter();
+    let own = all.filter_map(|one| match one {
+        monitor::Change::Address {
+            address:
+                Prefix {
+                    address: IpAddr::V4(address),
+                    ..
+                },
+            is_present: true,
+            ..
+        } => Some(address),
+        _ => None,
+    });
+    Ok(own.collect())
+}
+
 /// Whether the kernel drops what comes by another way than the answer would go.
 pub(super) fn filters_strictly(interface: &str) -> bool {
     let value = |name: &str| {

@@ -5,7 +5,7 @@
 //! tunnel. A host route and a pinned neighbour let this host's own programs reach the visitor, and let
 //! the kernel take the visitor's packets for true (`rp_filter`).
 
-use super::access::LINK;
+use super::access::{self, LINK};
 use super::data_path::{DataPath, Kind};
 use super::endpoint::{Endpoint, Role};
 use super::operating::fixed;
@@ -147,6 +147,7 @@ impl Foreign {
     /// Has the kernel carry what it may of visitors' packets, by the interfaces that there are now. What comes
     /// from the visitors' link is out of no home agent's tunnel, whoever it says it is from.
     fn look_at_interfaces(&mut self, endpoint: &Endpoint) -> anyhow::Result<()> {
+        self.agent.set_own_addresses(access::own_addresses()?);
         self.data_path.exclude_ingress(self.access);
         self.data_path
             .attach_to_interfaces(&endpoint.interfaces())?;
@@ -396,6 +397,7 @@ fn counts(counters: &ForeignCounters) -> BTreeMap<String, u64> {
         relayed,
         accepted,
         refused,
+        unanswered,
         timed_out,
         malformed,
         delivered,
@@ -407,6 +409,7 @@ fn counts(counters: &ForeignCounters) -> BTreeMap<String, u64> {
         ("relayed", relayed),
         ("accepted", accepted),
         ("refused", refused),
+        ("unanswered", unanswered),
         ("timed_out", timed_out),
         ("malformed", malformed),
         ("delivered", delivered),

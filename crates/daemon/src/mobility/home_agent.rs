@@ -74,7 +74,7 @@ impl Home {
             reverse_tunnels: settings.reverse_tunnels(),
             udp_tunnels: settings.udp_tunnels.then_some(UdpTunnelOffer {
                 keep_alive_s: settings.keep_alive_s,
-                accepts_forced: false,
+                accepts_forced: true,
             }),
             advertising: settings.advertising()?,
             limits: HomeLimits::default(),

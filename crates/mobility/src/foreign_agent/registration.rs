@@ -3,6 +3,7 @@
 use super::tables::{Visitor, Waiting};
 use super::{ForeignAgent, ForeignEvent};
 use crate::ReverseTunnels;
+use crate::budget::Asker;
 use crate::datagram::{Datagram, FROM_THIS_LINK, agent_socket, is_unicast, message};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arrival, LinkAddress, Verdict, Via};
@@ -32,17 +33,17 @@ impl ForeignAgent {
             since: now,
         };
         if let Err((code, lifetime)) = self.consider(&request, extensions, datagram) {
-            return self.refuse(&waiting, code, lifetime);
+            return self.refuse(now, &waiting, code, lifetime);
         }
         let Some(for_home) = extensions.up_to_home_authentication() else {
             let code = ReplyCode::FOREIGN_POORLY_FORMED_REQUEST;
-            return self.refuse(&waiting, code, Lifetime(0));
+            return self.refuse(now, &waiting, code, Lifetime(0));
         };
         let is_visitors = self.visitors.is_at(request.home_address, arrival.from);
         let due = now + self.config.request_timeout;
         let is_full = self.visitors.is_full() && !is_visitors && !request.is_deregistration();
         if is_full || !self.pending.add(due, waiting.clone(), is_visitors) {
-            return self.refuse(&waiting, ReplyCode::FOREIGN_RESOURCES, Lifetime(0));
+            return self.refuse(now, &waiting, ReplyCode::FOREIGN_RESOURCES, Lifetime(0));
         }
         let mut relayed = MessageBuilder::resume(for_home);
         if let Some(home) = self.config.home_agents.get(&request.home_agent)
@@ -65,8 +66,11 @@ impl ForeignAgent {
     ) -> Result<(), (ReplyCode, Lifetime)> {
         let refused = |code| Err((code, Lifetime(0)));
         if let Some(mobile) = self.config.mobiles.get(&request.home_address) {
+            let pair = SecuredPair::MobileForeign;
             let behind = extensions.behind_home_authentication();
-            let extension = behind.authentication(SecuredPair::MobileForeign);
+            // Exactly one, and behind the home agent's (sections 3.6.1.3 and 3.7.2.1).
+            let extension = extensions.only_authentication(pair);
+            let extension = extension.and_then(|_| behind.only_authentication(pair));
             if !extension.is_some_and(|one| mobile.verify(&one)) {
                 return refused(ReplyCode::FOREIGN_MOBILE_AUTHENTICATION);
             }
@@ -75,8 +79,7 @@ impl ForeignAgent {
         if flags.has_any(RequestFlags::RESERVED) {
             return refused(ReplyCode::FOREIGN_POORLY_FORMED_REQUEST);
         }
-        let own = [self.config.care_of_address, self.advertiser.address()];
-        if !is_unicast(request.home_agent) || own.contains(&request.home_agent) {
+        if !is_unicast(request.home_agent) || self.is_own(request.home_agent) {
             return refused(ReplyCode::FOREIGN_INVALID_HOME_AGENT);
         }
         let longest = self.config.longest_lifetime;
@@ -111,7 +114,13 @@ impl ForeignAgent {
         Ok(())
     }
 
-    pub(super) fn handle_reply(&mut self, datagram: &Datagram<'_>) {
+    /// Whether an address is the agent's host's (section 3.7.2).
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        let known = [self.config.care_of_address, self.advertiser.address()];
+        known.contains(&address) || address.is_loopback() || self.own_addresses.contains(&address)
+    }
+
+    pub(super) fn handle_reply(&mut self, now: Instant, datagram: &Datagram<'_>) {
         let parsed = RegistrationReply::parse(datagram.payload);
         let Ok((reply, extensions)) = parsed else {
             self.counters.malformed += 1;
@@ -134,7 +143,7 @@ impl ForeignAgent {
             && !is_by(home, extensions)
         {
             let code = ReplyCode::FOREIGN_HOME_AUTHENTICATION;
-            return self.refuse(&waiting, code, Lifetime(0));
+            return self.refuse(now, &waiting, code, Lifetime(0));
         }
         // A refusal of somebody whom the home agent does not know carries no authentication.
         let for_mobile = match extensions.up_to_home_authentication() {
@@ -144,18 +153,15 @@ impl ForeignAgent {
             }
             None => {
                 let code = ReplyCode::FOREIGN_POORLY_FORMED_REPLY;
-                return self.refuse(&waiting, code, Lifetime(0));
+                return self.refuse(now, &waiting, code, Lifetime(0));
             }
         };
         if reply.code.is_accepted() {
             if !self.admit(&waiting, &reply) {
-                return self.refuse(&waiting, ReplyCode::FOREIGN_RESOURCES, Lifetime(0));
+                return self.refuse(now, &waiting, ReplyCode::FOREIGN_RESOURCES, Lifetime(0));
             }
         } else {
-            self.events.push_back(ForeignEvent::Refused {
-                home_address: reply.home_address,
-                code: reply.code,
-            });
+            self.report_refusal(now, reply.home_address, reply.code);
         }
         let reply = MessageBuilder::resume(for_mobile);
         self.answer(&waiting, reply);
@@ -197,18 +203,18 @@ impl ForeignAgent {
     pub(super) fn answer_late_requests(&mut self, now: Instant) {
         while let Some(waiting) = self.pending.expire(now) {
             self.counters.timed_out += 1;
-            self.refuse(&waiting, ReplyCode::FOREIGN_TIMEOUT, Lifetime(0));
+            self.refuse(now, &waiting, ReplyCode::FOREIGN_TIMEOUT, Lifetime(0));
         }
     }
 
     /// An ICMP error says that a home agent cannot be reached.
     pub(super) fn handle_unreachable(
         &mut self,
+        now: Instant,
         home_agent: Ipv4Addr,
-        kind: u8,
-        code: u8,
+        kind_and_code: (u8, u8),
     ) -> Verdict {
-        let code = match (kind, code) {
+        let code = match kind_and_code {
             (3, 0) => ReplyCode::FOREIGN_HOME_NETWORK_UNREACHABLE,
             (3, 1) => ReplyCode::FOREIGN_HOME_AGENT_UNREACHABLE,
             (3, 3) => ReplyCode::FOREIGN_PORT_UNREACHABLE,
@@ -218,7 +224,7 @@ impl ForeignAgent {
         let is_empty = keys.is_empty();
         for key in keys {
             if let Some(waiting) = self.pending.take(key) {
-                self.refuse(&waiting, code, Lifetime(0));
+                self.refuse(now, &waiting, code, Lifetime(0));
             }
         }
         match is_empty {
@@ -227,13 +233,14 @@ impl ForeignAgent {
         }
     }
 
-    fn refuse(&mut self, waiting: &Waiting, code: ReplyCode, lifetime: Lifetime) {
+    fn refuse(&mut self, now: Instant, waiting: &Waiting, code: ReplyCode, lifetime: Lifetime) {
         self.counters.refused += 1;
         let request = waiting.request;
-        self.events.push_back(ForeignEvent::Refused {
-            home_address: request.home_address,
-            code,
-        });
+        self.report_refusal(now, request.home_address, code);
+        if !self.refusals.take(now, Asker::node(waiting.node.0)) {
+            self.counters.unanswered += 1;
+            return;
+        }
         let reply = RegistrationReply {
             code,
             lifetime,
@@ -272,7 +279,7 @@ fn reply_socket(from: SocketAddrV4, home_address: Ipv4Addr) -> SocketAddrV4 {
 
 /// Whether the home agent has authenticated a reply to the foreign agent.
 fn is_by(home: &SecurityAssociation, extensions: Extensions<'_>) -> bool {
-    let extension = extensions.authentication(SecuredPair::ForeignHome);
+    let extension = extensions.only_authentication(SecuredPair::ForeignHome);
     extension.is_some_and(|one| home.verify(&one))
 }
 

@@ -1,52 +1,45 @@
 //! How a home agent answers registration requests (RFC 5944, section 3.8.2 and 3.8.3).
 
 use super::bindings::Binding;
-use super::{HomeAgent, HomeEvent};
+use super::{HomeAgent, HomeEvent, HomeLimits};
 use crate::ReverseTunnels;
+use crate::budget::{Answers, Asker, Budget};
 use crate::clock::{is_after, is_near};
 use crate::datagram::{Datagram, agent_socket, is_unicast, message};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arp, Arrival, Transmit, Via};
 use crate::tunnel::{Outside, Tunnel};
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ip::{
-    Extension, Extensions, Lifetime, MessageBuilder, RegistrationReply, RegistrationRequest,
-    ReplyCode, RequestFlags, SecuredPair, UdpTunnelReply, UdpTunnelRequest,
+    Extension, Extensions, Lifetime, RegistrationReply, RegistrationRequest, ReplyCode,
+    RequestFlags, SecuredPair, UdpTunnelReply, UdpTunnelRequest,
 };
 
 const IPV4_IN_IP: u8 = 4;
 
-/// How many refusals may be sent to whoever was not authenticated, and each mobile node's latest
-/// identification.
+/// Reports of refusals: so many at once after a rest, then one in each [`BETWEEN_REPORTS`].
+const REPORTS: u32 = 20;
+const BETWEEN_REPORTS: Duration = Duration::from_secs(1);
+
+/// Bounds of refusals and of their reports, and each mobile node's latest identification.
 #[derive(Debug)]
 pub(super) struct Refusals {
-    per_second: u32,
-    left: u32,
-    since: Instant,
+    answers: Answers,
+    reports: Budget,
     latest: BTreeMap<Ipv4Addr, u64>,
 }
 
 impl Refusals {
-    pub(super) const fn new(per_second: u32) -> Self {
+    pub(super) fn new(now: Instant, limits: HomeLimits, seed: u64) -> Self {
+        let (in_all, per_source) = (limits.refusals_per_second, limits.refusals_per_source);
         Self {
-            per_second,
-            left: per_second,
-            since: Instant::ZERO,
+            answers: Answers::new(now, in_all, per_source, seed),
+            reports: Budget::new(now, REPORTS, BETWEEN_REPORTS),
             latest: BTreeMap::new(),
         }
-    }
-
-    /// Whether a refusal may be sent now.
-    fn allow(&mut self, now: Instant) -> bool {
-        if now.since(self.since) >= Duration::from_secs(1) {
-            self.since = now;
-            self.left = self.per_second;
-        }
-        let may = self.left > 0;
-        self.left = self.left.saturating_sub(1);
-        may
     }
 }
 
@@ -58,11 +51,45 @@ struct Asked<'a> {
     arrival: Arrival,
 }
 
-/// Why a request is refused, and what of it is known to be true.
+/// Why a request is not granted.
 #[derive(Clone, Copy, Debug)]
-struct Refused {
-    code: ReplyCode,
-    is_authenticated: bool,
+enum Denied {
+    /// It is discarded without an answer (section 3.8.2.1); the code says why.
+    Silently(ReplyCode),
+    /// Its sender is answered with a code. Every answer is signed (section 3.8.3.3).
+    Openly(ReplyCode),
+}
+
+impl Denied {
+    const fn code(self) -> ReplyCode {
+        match self {
+            Self::Silently(code) | Self::Openly(code) => code,
+        }
+    }
+}
+
+/// The proof that a foreign agent has relayed a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Authenticity {
+    /// The one authenticator is right.
+    Authentic,
+    /// Nothing is to be proved.
+    Unclaimed,
+    /// The authenticator is missing or wrong, or there are several.
+    Wrong,
+    /// There is an authenticator, and no association (section 3.8.2.1, case d).
+    Unknown,
+}
+
+/// What surrounds packets in a tunnel, and what the question for one in UDP is answered with.
+type Surroundings = (Outside, Option<UdpAnswer>);
+
+/// The answer to a question for a tunnel in UDP.
+#[derive(Clone, Copy, Debug)]
+struct UdpAnswer {
+    reply: UdpTunnelReply,
+    /// The foreign agent has asked, not the mobile node.
+    is_for_foreign_agent: bool,
 }
 
 /// What a request is granted.
@@ -70,7 +97,7 @@ struct Granted {
     code: ReplyCode,
     lifetime: Lifetime,
     outside: Outside,
-    udp_reply: Option<UdpTunnelReply>,
+    udp_answer: Option<UdpAnswer>,
 }
 
 impl HomeAgent {
@@ -92,61 +119,47 @@ impl HomeAgent {
         };
         match self.consider(now, &asked) {
             Ok(granted) => self.accept(now, &asked, &granted),
-            Err(refused) => self.refuse(now, &asked, refused),
+            Err(denied) => self.refuse(now, &asked, denied),
         }
     }
 
-    fn consider(&mut self, now: Instant, asked: &Asked<'_>) -> Result<Granted, Refused> {
+    fn consider(&self, now: Instant, asked: &Asked<'_>) -> Result<Granted, Denied> {
+        self.authenticate(asked)?;
         let request = &asked.request;
-        let unauthenticated = |code| Refused {
-            code,
-            is_authenticated: false,
-        };
-        if self.association(asked).is_none() {
-            return Err(unauthenticated(ReplyCode::HOME_MOBILE_AUTHENTICATION));
-        }
-        let refused = |code| Refused {
-            code,
-            is_authenticated: true,
-        };
-        if let Some(foreign) = self.config.foreign_agents.get(asked.datagram.source.ip())
-            && !is_by_foreign_agent(foreign, asked)
-        {
-            return Err(refused(ReplyCode::HOME_FOREIGN_AUTHENTICATION));
-        }
+        let refused = |code| Err(Denied::Openly(code));
         let clock = self.config.clock.at(now);
         let latest = self.refusals.latest.get(&request.home_address);
         let is_new = latest.is_none_or(|latest| is_after(request.identification, *latest));
         if !is_new || !is_near(request.identification, clock, self.config.replay_tolerance) {
-            return Err(refused(ReplyCode::HOME_IDENTIFICATION));
+            return refused(ReplyCode::HOME_IDENTIFICATION);
+        }
+        if self.foreign_authenticity(asked) == Authenticity::Wrong {
+            return refused(ReplyCode::HOME_FOREIGN_AUTHENTICATION);
         }
         let flags = request.flags;
         if flags.has_any(RequestFlags::RESERVED) {
-            return Err(refused(ReplyCode::HOME_POORLY_FORMED));
+            return refused(ReplyCode::HOME_POORLY_FORMED);
         }
         if request.home_agent != self.config.address {
-            return Err(refused(ReplyCode::HOME_UNKNOWN_AGENT));
-        }
-        if flags.has_any(RequestFlags::MINIMAL_ENCAPSULATION | RequestFlags::GRE) {
-            return Err(refused(ReplyCode::HOME_ENCAPSULATION));
+            return refused(ReplyCode::HOME_UNKNOWN_AGENT);
         }
         let is_home = request.care_of_address == request.home_address;
         if is_home && !request.is_deregistration() || !is_unicast(request.care_of_address) {
-            return Err(refused(ReplyCode::HOME_POORLY_FORMED));
+            return refused(ReplyCode::HOME_POORLY_FORMED);
         }
         match (
             self.config.reverse_tunnels,
             flags.has(RequestFlags::REVERSE_TUNNEL),
         ) {
             (ReverseTunnels::Refused, true) => {
-                return Err(refused(ReplyCode::HOME_REVERSE_TUNNEL));
+                return refused(ReplyCode::HOME_REVERSE_TUNNEL);
             }
             (ReverseTunnels::Demanded, false) if !request.is_deregistration() => {
-                return Err(refused(ReplyCode::HOME_REVERSE_TUNNEL_MANDATORY));
+                return refused(ReplyCode::HOME_REVERSE_TUNNEL_MANDATORY);
             }
             _ => {}
         }
-        let (outside, udp_reply) = self.outside(asked).map_err(refused)?;
+        let (outside, udp_answer) = self.outside(asked).map_err(Denied::Openly)?;
         let keeps_one = self.bindings.most() == 1;
         let asks_for_more = flags.has(RequestFlags::SIMULTANEOUS_BINDINGS);
         Ok(Granted {
@@ -156,74 +169,137 @@ impl HomeAgent {
             },
             lifetime: request.lifetime.min(self.config.longest_lifetime),
             outside,
-            udp_reply,
+            udp_answer,
         })
     }
 
-    /// The association by which the request is the mobile node's own; `None` if none says so.
-    fn association(&self, asked: &Asked<'_>) -> Option<&SecurityAssociation> {
-        let extension = asked.extensions.authentication(SecuredPair::MobileHome)?;
-        let named = self.named_association(asked)?;
-        named.verify(&extension).then_some(named)
+    /// Checks who has sent a request (section 3.8.2.1, cases a and d).
+    fn authenticate(&self, asked: &Asked<'_>) -> Result<(), Denied> {
+        let unauthentic = ReplyCode::HOME_MOBILE_AUTHENTICATION;
+        let mut extensions = asked.extensions.authentications(SecuredPair::MobileHome);
+        let Some(associations) = self.config.mobiles.get(&asked.request.home_address) else {
+            return Err(Denied::Silently(unauthentic));
+        };
+        if extensions.next().is_none() {
+            return Err(Denied::Silently(unauthentic));
+        }
+        let foreign = self.foreign_authenticity(asked);
+        if foreign == Authenticity::Unknown {
+            return Err(Denied::Silently(ReplyCode::HOME_FOREIGN_AUTHENTICATION));
+        }
+        // All that are there have to be right.
+        let mut extensions = asked.extensions.authentications(SecuredPair::MobileHome);
+        let is_right = extensions.all(|extension| {
+            let named = associations.iter().find(|one| one.spi() == extension.spi);
+            named.is_some_and(|one| one.verify(&extension))
+        });
+        match (is_right, foreign) {
+            (true, _) => Ok(()),
+            // Neither of the two has proved anything.
+            (false, Authenticity::Wrong) => Err(Denied::Silently(unauthentic)),
+            (false, _) => Err(Denied::Openly(unauthentic)),
+        }
     }
 
-    /// The association that the request names, whether or not it is authentic.
-    fn named_association(&self, asked: &Asked<'_>) -> Option<&SecurityAssociation> {
+    /// Whether a foreign agent has authenticated the request. A deregistration needs nothing of the kind
+    /// (section 3.8.1).
+    fn foreign_authenticity(&self, asked: &Asked<'_>) -> Authenticity {
+        let foreign = self.config.foreign_agents.get(asked.datagram.source.ip());
+        let mut extensions = asked.extensions.authentications(SecuredPair::ForeignHome);
+        let Some(foreign) = foreign else {
+            return match extensions.next() {
+                Some(_) => Authenticity::Unknown,
+                None => Authenticity::Unclaimed,
+            };
+        };
+        if asked.request.is_deregistration() {
+            return Authenticity::Unclaimed;
+        }
+        let only = asked
+            .extensions
+            .only_authentication(SecuredPair::ForeignHome);
+        match only.is_some_and(|one| foreign.verify(&one)) {
+            true => Authenticity::Authentic,
+            false => Authenticity::Wrong,
+        }
+    }
+
+    /// The association by which an answer is signed: the one that the request names, or else the oldest,
+    /// which the mobile node is most likely to have (section 3.8.2.1).
+    fn signing_association(&self, asked: &Asked<'_>) -> Option<&SecurityAssociation> {
         let associations = self.config.mobiles.get(&asked.request.home_address)?;
-        let extension = asked.extensions.authentication(SecuredPair::MobileHome)?;
-        associations.iter().find(|one| one.spi() == extension.spi)
+        let mut extensions = asked.extensions.authentications(SecuredPair::MobileHome);
+        let spi = extensions.next()?.spi;
+        let named = associations.iter().find(|one| one.spi() == spi);
+        named.or_else(|| associations.first())
     }
 
-    /// What surrounds packets in the tunnel (RFC 3519, section 4.4): UDP where an address translator
-    /// has changed the request's source.
-    fn outside(&self, asked: &Asked<'_>) -> Result<(Outside, Option<UdpTunnelReply>), ReplyCode> {
+    /// What surrounds packets in the tunnel (RFC 3519, section 4.6): UDP where an address translator has
+    /// changed the request's source, or where the mobile node insists.
+    fn outside(&self, asked: &Asked<'_>) -> Result<Surroundings, ReplyCode> {
         let request = &asked.request;
         let plain = Outside::Ip(request.care_of_address);
-        let mut extensions = asked.extensions;
-        let wish = extensions.find_map(|extension| match extension {
-            Extension::UdpTunnelRequest(wish) => Some(wish),
-            _ => None,
-        });
-        let Some(wish) = wish else {
-            return Ok((plain, None));
+        let other_encapsulation = RequestFlags::MINIMAL_ENCAPSULATION | RequestFlags::GRE;
+        let is_plain = !request.flags.has_any(other_encapsulation);
+        let Some(wish) = UdpWish::of(asked) else {
+            return match is_plain {
+                true => Ok((plain, None)),
+                false => Err(ReplyCode::HOME_ENCAPSULATION),
+            };
         };
-        let no = UdpTunnelReply {
-            code: UdpTunnelReply::NO,
-            is_forced: false,
-            keep_alive_s: 0,
+        let answer = |reply| UdpAnswer {
+            reply,
+            is_for_foreign_agent: wish.is_foreign_agents,
         };
-        let is_translated = *asked.datagram.source.ip() != request.care_of_address;
         let is_co_located = request.flags.has(RequestFlags::DECAPSULATES);
+        let is_deregistration = request.is_deregistration();
+        // Section 4.6.1: what decapsulates has to be what asks.
+        if wish.is_foreign_agents == is_co_located && !is_deregistration {
+            return Err(ReplyCode::HOME_POORLY_FORMED);
+        }
+        let is_translated = *asked.datagram.source.ip() != request.care_of_address;
         let UdpTunnelRequest {
             is_forced,
+            is_via_required_agent,
             encapsulation,
-            ..
-        } = wish;
-        if !is_co_located || !(is_translated || is_forced) || request.is_deregistration() {
-            return Ok((plain, Some(no)));
+        } = wish.request;
+        if is_deregistration || !(is_translated || is_forced) {
+            let no = UdpTunnelReply {
+                code: UdpTunnelReply::NO,
+                is_forced: false,
+                keep_alive_s: 0,
+            };
+            return match is_plain {
+                true => Ok((plain, Some(answer(no)))),
+                false => Err(ReplyCode::HOME_ENCAPSULATION),
+            };
         }
         let offer = self.config.udp_tunnels;
-        match offer.filter(|offer| is_translated || offer.accepts_forced) {
-            Some(offer) if encapsulation == IPV4_IN_IP => {
-                let yes = UdpTunnelReply {
-                    code: UdpTunnelReply::YES,
-                    is_forced: !is_translated,
-                    keep_alive_s: offer.keep_alive_s,
-                };
-                Ok((Outside::Udp(asked.datagram.source), Some(yes)))
-            }
-            _ => Err(ReplyCode::HOME_UDP_ENCAPSULATION),
+        let offer = offer.filter(|offer| is_translated || offer.accepts_forced);
+        // Through a foreign agent that demands it, the tunnel has another source than the request.
+        let offer = offer.filter(|_| !is_via_required_agent && wish.is_authentic);
+        let Some(offer) = offer else {
+            return Err(ReplyCode::HOME_PROHIBITED);
+        };
+        match encapsulation {
+            IPV4_IN_IP => {}
+            // Section 3.1.4: the flags say it.
+            0 if is_plain => {}
+            _ => return Err(ReplyCode::HOME_UDP_ENCAPSULATION),
         }
+        let yes = UdpTunnelReply {
+            code: UdpTunnelReply::YES,
+            is_forced: !is_translated,
+            keep_alive_s: offer.keep_alive_s,
+        };
+        Ok((Outside::Udp(asked.datagram.source), Some(answer(yes))))
     }
 
     fn accept(&mut self, now: Instant, asked: &Asked<'_>, granted: &Granted) {
         let request = asked.request;
         if !request.is_deregistration() && !self.bind(now, asked, granted) {
-            let refused = Refused {
-                code: ReplyCode::HOME_TOO_MANY_BINDINGS,
-                is_authenticated: true,
-            };
-            return self.refuse(now, asked, refused);
+            let denied = Denied::Openly(ReplyCode::HOME_TOO_MANY_BINDINGS);
+            return self.refuse(now, asked, denied);
         }
         self.counters.accepted += 1;
         let latest = &mut self.refusals.latest;
@@ -238,11 +314,9 @@ impl HomeAgent {
             home_agent: self.config.address,
             identification: request.identification,
         };
-        let mut reply = reply.emit();
-        if let Some(udp_reply) = granted.udp_reply {
-            reply = reply.udp_tunnel_reply(udp_reply);
+        if let Some(message) = self.signed(asked, reply, granted.udp_answer) {
+            self.answer(asked, &message);
         }
-        self.answer(asked, reply, true);
     }
 
     /// Makes a binding, and intercepts what is for the mobile node. Returns false if it has too many.
@@ -321,54 +395,91 @@ impl HomeAgent {
         }
     }
 
-    fn refuse(&mut self, now: Instant, asked: &Asked<'_>, refused: Refused) {
+    fn refuse(&mut self, now: Instant, asked: &Asked<'_>, denied: Denied) {
         let request = asked.request;
+        let code = denied.code();
         self.counters.refused += 1;
-        match refused.code {
+        match code {
             ReplyCode::HOME_IDENTIFICATION => self.counters.refused_for_identification += 1,
             ReplyCode::HOME_MOBILE_AUTHENTICATION => self.counters.refused_for_authentication += 1,
             _ => {}
         }
-        // A stranger who sends a flood gets few answers, and is told of few.
-        if !refused.is_authenticated && !self.refusals.allow(now) {
-            self.counters.unanswered += 1;
-            return;
+        if self.refusals.reports.take(now).is_ok() {
+            self.events.push_back(HomeEvent::Refused {
+                home_address: request.home_address,
+                code,
+            });
         }
-        self.events.push_back(HomeEvent::Refused {
-            home_address: request.home_address,
-            code: refused.code,
-        });
+        match self.refusal(now, asked, denied) {
+            Some(message) => self.answer(asked, &message),
+            None => self.counters.unanswered += 1,
+        }
+    }
+
+    /// The reply that refuses a request, if it is to be sent.
+    fn refusal(&mut self, now: Instant, asked: &Asked<'_>, denied: Denied) -> Option<Vec<u8>> {
+        let Denied::Openly(code) = denied else {
+            return None;
+        };
+        let request = asked.request;
+        let asker = Asker::v4(*asked.datagram.source.ip());
+        if !self.refusals.answers.take(now, asker) {
+            return None;
+        }
         let low = request.identification & 0xffff_ffff;
-        let high = match refused.code {
+        let high = match code {
             ReplyCode::HOME_IDENTIFICATION => self.config.clock.at(now) & !0xffff_ffff,
             _ => request.identification & !0xffff_ffff,
         };
         let reply = RegistrationReply {
-            code: refused.code,
+            code,
             lifetime: Lifetime(0),
             home_address: request.home_address,
             home_agent: self.config.address,
             identification: high | low,
         };
-        self.answer(asked, reply.emit(), refused.is_authenticated);
+        let message = self.signed(asked, reply, None)?;
+        // Anybody can send a forged or a recorded request: the answer is no longer than that.
+        let is_of_anybody = matches!(
+            code,
+            ReplyCode::HOME_MOBILE_AUTHENTICATION | ReplyCode::HOME_IDENTIFICATION
+        );
+        (!is_of_anybody || message.len() <= asked.datagram.payload.len()).then_some(message)
+    }
+
+    /// A reply with its authenticators, in the order of section 3.8.3.3; `None` to a stranger.
+    fn signed(
+        &self,
+        asked: &Asked<'_>,
+        reply: RegistrationReply,
+        udp_answer: Option<UdpAnswer>,
+    ) -> Option<Vec<u8>> {
+        let association = self.signing_association(asked)?;
+        let mut message = reply.emit();
+        let of = |is_for_foreign_agent| {
+            udp_answer
+                .filter(move |one| one.is_for_foreign_agent == is_for_foreign_agent)
+                .map(|one| one.reply)
+        };
+        if let Some(udp_reply) = of(false) {
+            message = message.udp_tunnel_reply(udp_reply);
+        }
+        message = association.sign(SecuredPair::MobileHome, message);
+        if let Some(udp_reply) = of(true) {
+            message = message.udp_tunnel_reply(udp_reply);
+        }
+        let foreign = self.config.foreign_agents.get(asked.datagram.source.ip());
+        if let Some(foreign) = foreign.filter(|_| !asked.request.is_deregistration()) {
+            message = foreign.sign(SecuredPair::ForeignHome, message);
+        }
+        Some(message.finish())
     }
 
     /// Sends a reply to where the request came from.
-    fn answer(&mut self, asked: &Asked<'_>, reply: MessageBuilder, is_authenticated: bool) {
-        let reply = match self.named_association(asked) {
-            Some(association) if is_authenticated => {
-                association.sign(SecuredPair::MobileHome, reply)
-            }
-            _ => reply,
-        };
+    fn answer(&mut self, asked: &Asked<'_>, reply: &[u8]) {
         let source = asked.datagram.source;
-        let foreign = self.config.foreign_agents.get(source.ip());
-        let reply = match foreign.filter(|_| !asked.request.is_deregistration()) {
-            Some(foreign) => foreign.sign(SecuredPair::ForeignHome, reply),
-            None => reply,
-        };
         let own = agent_socket(self.config.address);
-        let packet = message(own, source, None, &reply.finish());
+        let packet = message(own, source, None, reply);
         // To a mobile node at home past its binding, even when that stays (section 3.8.3.1).
         let via = match *source.ip() == asked.request.home_address {
             true => Via::Neighbour(asked.arrival.link, asked.arrival.from),
@@ -378,9 +489,39 @@ impl HomeAgent {
     }
 }
 
-/// Whether the foreign agent has authenticated what it relays. A deregistration carries nothing of the
-/// kind (RFC 5944, section 3.5.4).
-fn is_by_foreign_agent(foreign: &SecurityAssociation, asked: &Asked<'_>) -> bool {
-    let extension = asked.extensions.authentication(SecuredPair::ForeignHome);
-    asked.request.is_deregistration() || extension.is_some_and(|one| foreign.verify(&one))
+/// A question for a tunnel in UDP (RFC 3519, section 3.1).
+#[derive(Clone, Copy, Debug)]
+struct UdpWish {
+    request: UdpTunnelRequest,
+    /// It stands behind the mobile node's authentication.
+    is_foreign_agents: bool,
+    /// Its sender has authenticated it.
+    is_authentic: bool,
+}
+
+impl UdpWish {
+    /// The question in a request whose authenticators are right. A foreign agent's counts before the mobile
+    /// node's: both together contradict each other.
+    fn of(asked: &Asked<'_>) -> Option<Self> {
+        let wish = |extension| match extension {
+            Extension::UdpTunnelRequest(request) => Some(request),
+            _ => None,
+        };
+        let extensions = asked.extensions;
+        let mut behind = extensions.behind_home_authentication();
+        if let Some(request) = behind.find_map(wish) {
+            let mut signatures = behind.authentications(SecuredPair::ForeignHome);
+            return Some(Self {
+                request,
+                is_foreign_agents: true,
+                is_authentic: signatures.next().is_some(),
+            });
+        }
+        let request = extensions.covered_by_home_authentication().find_map(wish)?;
+        Some(Self {
+            request,
+            is_foreign_agents: false,
+            is_authentic: true,
+        })
+    }
 }

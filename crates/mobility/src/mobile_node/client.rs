@@ -11,7 +11,7 @@ use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ip::{
     Extension, Extensions, Lifetime, RegistrationReply, RegistrationRequest, ReplyCode,
-    RequestFlags, SecuredPair, UdpTunnelReply, UdpTunnelRequest,
+    RequestFlags, SecuredPair, UdpTunnelRequest,
 };
 
 /// No request is repeated sooner (section 3.6.3).
@@ -24,6 +24,10 @@ const MARGIN: Duration = Duration::from_millis(100);
 const BURST: u32 = 3;
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
 const IPV4_IN_IP: u8 = 4;
+/// Between two signs of life, where the home agent leaves it open (RFC 3519, sections 3.2 and 4.9).
+const KEEP_ALIVE: Duration = Duration::from_secs(110);
+/// The shortest time between two (RFC 3519, section 4.10).
+const SHORTEST_KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// What a mobile node has asked its home agent for, and got.
 #[derive(Clone, Debug)]
@@ -347,19 +351,20 @@ impl MobileNode {
     /// Whether a reply comes from who it says: the home agent signs its own, and a foreign agent's are
     /// signed where that was agreed.
     fn is_authentic(&self, reply: &RegistrationReply, extensions: Extensions<'_>) -> bool {
-        let is_by = |pair, association: &crate::SecurityAssociation| {
-            let extension = extensions.authentication(pair);
-            extension.is_some_and(|one| association.verify(&one))
-        };
         let is_foreign = matches!(self.attachment, Attachment::Foreign { .. });
         if let Some(foreign) = self.config.foreign.as_ref().filter(|_| is_foreign)
-            && !is_by(SecuredPair::MobileForeign, foreign)
+            && !extensions
+                .only_authentication(SecuredPair::MobileForeign)
+                .is_some_and(|one| foreign.verify(&one))
         {
             return false;
         }
         match reply.code.is_from_foreign_agent() {
             true => is_foreign,
-            false => is_by(SecuredPair::MobileHome, &self.config.home),
+            false => {
+                let all = extensions.authentications(SecuredPair::MobileHome);
+                self.config.home.verify_all(all)
+            }
         }
     }
 
@@ -394,10 +399,11 @@ impl MobileNode {
     }
 
     /// The tunnel to the home agent: in UDP if it says so.
-    fn set_up_tunnel(&mut self, now: Instant, own: Ipv4Addr, mut extensions: Extensions<'_>) {
+    fn set_up_tunnel(&mut self, now: Instant, own: Ipv4Addr, extensions: Extensions<'_>) {
         let home_agent = self.config.home_agent;
-        let yes = extensions.find_map(|extension| match extension {
-            Extension::UdpTunnelReply(reply) if reply.code == UdpTunnelReply::YES => Some(reply),
+        let mut signed = extensions.covered_by_home_authentication();
+        let yes = signed.find_map(|extension| match extension {
+            Extension::UdpTunnelReply(reply) if reply.is_assent() => Some(reply),
             _ => None,
         });
         let outside = match yes {
@@ -407,8 +413,10 @@ impl MobileNode {
         if self.tunnel.as_ref().map(Tunnel::outside) != Some(outside) {
             self.tunnel = Some(Tunnel::new(agent_socket(own), outside));
         }
-        let every = yes.filter(|reply| reply.keep_alive_s > 0);
-        let every = every.map(|reply| Duration::from_secs(reply.keep_alive_s.into()));
+        let every = yes.map(|reply| match reply.keep_alive_s {
+            0 => KEEP_ALIVE,
+            seconds => Duration::from_secs(seconds.into()).max(SHORTEST_KEEP_ALIVE),
+        });
         self.registration.alive = every.map(|every| KeepAlive {
             every,
             next_at: now + every,

@@ -7,6 +7,7 @@ mod crowd;
 mod detection;
 mod faults;
 mod judge;
+mod peers;
 mod registration;
 mod security;
 mod v6_correspondents;

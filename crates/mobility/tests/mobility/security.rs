@@ -1,4 +1,8 @@
 //! Known messages, and what a stranger's, a recorded or a late one gets for an answer.
+#![allow(
+    unreachable_pub,
+    reason = "other files of these tests use the messages"
+)]
 
 use crate::network::{HOME_AGENT, Network, Setup, foreign_address, home_address};
 use outlast_base::time::{Duration, Instant};
@@ -9,16 +13,16 @@ use outlast_mobility::{
 };
 use outlast_wire::mobile_ip::{
     Lifetime, MessageBuilder, RegistrationReply, RegistrationRequest, ReplyCode, RequestFlags,
-    SecuredPair, UdpTunnelRequest,
+    SecuredPair,
 };
 use outlast_wire::{IpHeader, Packet, UdpHeader};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-const SECOND: Duration = Duration::from_secs(1);
-const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 5);
-const FOREIGN: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
-const ARRIVAL: Arrival = Arrival {
+pub const SECOND: Duration = Duration::from_secs(1);
+pub const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 5);
+pub const FOREIGN: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
+pub const ARRIVAL: Arrival = Arrival {
     link: LinkId(0),
     from: LinkAddress([4; 6]),
 };
@@ -29,7 +33,7 @@ const REQUEST: &str =
 const REPLY: &str =
     "038500000a0100050a0100010000000000000001201400000100100dbc19d0dd432d8248c738596b8b23";
 
-fn key() -> SecurityAssociation {
+pub fn key() -> SecurityAssociation {
     let key: Vec<u8> = (0..16).collect();
     SecurityAssociation::new(256, Algorithm::HmacMd5, &key).expect("a free index")
 }
@@ -42,7 +46,7 @@ fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-fn home_config() -> HomeAgentConfig {
+pub fn home_config() -> HomeAgentConfig {
     HomeAgentConfig {
         address: HOME_AGENT,
         link: LinkId(0),
@@ -59,7 +63,7 @@ fn home_config() -> HomeAgentConfig {
     }
 }
 
-fn datagram(source: Ipv4Addr, destination: Ipv4Addr, ttl: u8, payload: &[u8]) -> Packet {
+pub fn datagram(source: Ipv4Addr, destination: Ipv4Addr, ttl: u8, payload: &[u8]) -> Packet {
     let ip = IpHeader {
         hop_limit: ttl,
         ..IpHeader::new(source.into(), destination.into())
@@ -72,7 +76,7 @@ fn datagram(source: Ipv4Addr, destination: Ipv4Addr, ttl: u8, payload: &[u8]) ->
 }
 
 /// The reply of the home agent, and its bytes.
-fn ask_home(
+pub fn ask_home(
     home: &mut HomeAgent,
     now: Instant,
     payload: &[u8],
@@ -81,7 +85,7 @@ fn ask_home(
     replies(core::iter::from_fn(|| home.poll_transmit())).pop()
 }
 
-fn replies(transmits: impl Iterator<Item = Transmit>) -> Vec<(RegistrationReply, Vec<u8>)> {
+pub fn replies(transmits: impl Iterator<Item = Transmit>) -> Vec<(RegistrationReply, Vec<u8>)> {
     transmits
         .filter_map(|transmit| match transmit {
             Transmit::Packet { packet, .. } => {
@@ -94,7 +98,7 @@ fn replies(transmits: impl Iterator<Item = Transmit>) -> Vec<(RegistrationReply,
         .collect()
 }
 
-fn request() -> RegistrationRequest {
+pub fn request() -> RegistrationRequest {
     RegistrationRequest {
         flags: RequestFlags::REVERSE_TUNNEL,
         lifetime: Lifetime(300),
@@ -106,7 +110,7 @@ fn request() -> RegistrationRequest {
 }
 
 /// Signed as by a mobile node with `key()`: the vectors show that it is.
-fn sign(message: MessageBuilder, spi: u32) -> Vec<u8> {
+pub fn sign(message: MessageBuilder, spi: u32) -> Vec<u8> {
     use hmac::{Hmac, KeyInit, Mac};
     let key: Vec<u8> = (0..16).collect();
     let message = message.authenticate(SecuredPair::MobileHome, spi, 16, |covered| {
@@ -184,10 +188,6 @@ fn each_fault_of_a_request_has_its_code_at_the_home_agent() {
     let now = Instant::ZERO;
     let mut forged = hex(REQUEST);
     forged[3] ^= 1;
-    let stranger = RegistrationRequest {
-        home_address: Ipv4Addr::new(10, 1, 0, 6),
-        ..good
-    };
     let elsewhere = RegistrationRequest {
         home_agent: Ipv4Addr::new(10, 1, 0, 9),
         ..good
@@ -206,13 +206,8 @@ fn each_fault_of_a_request_has_its_code_at_the_home_agent() {
     };
     let cases = [
         (forged, ReplyCode::HOME_MOBILE_AUTHENTICATION),
-        (good.emit().finish(), ReplyCode::HOME_MOBILE_AUTHENTICATION),
         (
             sign(good.emit(), 257),
-            ReplyCode::HOME_MOBILE_AUTHENTICATION,
-        ),
-        (
-            sign(stranger.emit(), 256),
             ReplyCode::HOME_MOBILE_AUTHENTICATION,
         ),
         (sign(elsewhere.emit(), 256), ReplyCode::HOME_UNKNOWN_AGENT),
@@ -266,20 +261,6 @@ fn each_fault_of_a_request_has_its_code_at_the_home_agent() {
         let (reply, _) = ask_home(&mut home, now, &sign(asked.emit(), 256)).expect("an answer");
         assert_eq!(reply.code, code);
     }
-    let wish = UdpTunnelRequest {
-        is_forced: false,
-        is_via_required_agent: false,
-        encapsulation: 4,
-    };
-    let translated = RegistrationRequest {
-        flags: RequestFlags::DECAPSULATES,
-        care_of_address: Ipv4Addr::new(192, 168, 1, 7),
-        ..good
-    };
-    let mut home = HomeAgent::new(now, home_config());
-    let bytes = sign(translated.emit().udp_tunnel_request(wish), 256);
-    let (reply, _) = ask_home(&mut home, now, &bytes).expect("an answer");
-    assert_eq!(reply.code, ReplyCode::HOME_UDP_ENCAPSULATION);
     let foreign_agents = BTreeMap::from([(FOREIGN, key())]);
     let mut home = HomeAgent::new(
         now,
@@ -387,11 +368,11 @@ fn a_flood_harms_nobody_who_is_registered() {
     assert_eq!(network.home.away(), 1);
 }
 
-fn foreign() -> ForeignAgent {
+pub fn foreign() -> ForeignAgent {
     foreign_with(|_| {})
 }
 
-fn foreign_with(change: impl FnOnce(&mut ForeignAgentConfig)) -> ForeignAgent {
+pub fn foreign_with(change: impl FnOnce(&mut ForeignAgentConfig)) -> ForeignAgent {
     let mut config = ForeignAgentConfig {
         care_of_address: FOREIGN,
         link: LinkId(0),
@@ -409,6 +390,7 @@ fn foreign_with(change: impl FnOnce(&mut ForeignAgentConfig)) -> ForeignAgent {
             visitors: 10,
             pending: 8,
             pending_per_node: 4,
+            ..ForeignLimits::default()
         },
         seed: 1,
     };
@@ -416,7 +398,11 @@ fn foreign_with(change: impl FnOnce(&mut ForeignAgentConfig)) -> ForeignAgent {
     ForeignAgent::new(Instant::ZERO, config)
 }
 
-fn ask_foreign(foreign: &mut ForeignAgent, ttl: u8, payload: &[u8]) -> Option<RegistrationReply> {
+pub fn ask_foreign(
+    foreign: &mut ForeignAgent,
+    ttl: u8,
+    payload: &[u8],
+) -> Option<RegistrationReply> {
     let _ = foreign.handle_packet(
         Instant::ZERO,
         ARRIVAL,
@@ -542,5 +528,10 @@ fn strangers_do_not_take_the_room_of_visitors() {
     let told = replies(core::iter::from_fn(|| agent.poll_transmit()));
     let refused =
         |(reply, _): &(RegistrationReply, Vec<u8>)| reply.code == ReplyCode::FOREIGN_RESOURCES;
-    assert_eq!(told.iter().filter(|told| refused(told)).count(), 94);
+    let answered = told.iter().filter(|told| refused(told)).count() as u64;
+    let counters = agent.counters();
+    assert_eq!(counters.refused, 94);
+    assert_eq!(answered + counters.unanswered, 94);
+    // Four a second to one node (RFC 5944, section 3.7.2).
+    assert!((20..=40).contains(&answered), "{answered}");
 }

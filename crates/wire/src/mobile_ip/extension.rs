@@ -60,7 +60,7 @@ pub enum Extension<'a> {
     UdpTunnelRequest(UdpTunnelRequest),
     /// Type 44: the home agent answers it (RFC 3519).
     UdpTunnelReply(UdpTunnelReply),
-    /// A skippable one (types 128 to 255) that is not known here.
+    /// A skippable one (types 128 to 255) that is not known here, or has a form that is not.
     Skipped {
         /// Its type.
         kind: u8,
@@ -86,22 +86,40 @@ impl<'a> Extensions<'a> {
         Ok(Self { message, at })
     }
 
-    /// The first extension by which `pair` authenticates the message.
-    #[must_use]
-    pub fn authentication(mut self, pair: SecuredPair) -> Option<Authentication<'a>> {
-        self.find_map(|extension| match extension {
+    /// The extensions by which `pair` authenticates the message, in order.
+    pub fn authentications(self, pair: SecuredPair) -> impl Iterator<Item = Authentication<'a>> {
+        self.filter_map(move |extension| match extension {
             Extension::Authentication(one) if one.pair == pair => Some(one),
             _ => None,
         })
     }
 
-    /// The message up to the end of its mobile-home authentication: what a foreign agent relays
+    /// The extension by which `pair` authenticates the message, if there is exactly one: RFC 5944,
+    /// sections 3.7.2.1, 3.7.3.1 and 3.8.2.1, refuses more.
+    #[must_use]
+    pub fn only_authentication(self, pair: SecuredPair) -> Option<Authentication<'a>> {
+        let mut all = self.authentications(pair);
+        let first = all.next()?;
+        all.next().is_none().then_some(first)
+    }
+
+    /// The message up to the end of its last mobile-home authentication: what a foreign agent relays
     /// (RFC 5944, section 3.7.2.2). `None` if there is none.
     #[must_use]
     pub fn up_to_home_authentication(self) -> Option<&'a [u8]> {
         let message = self.message;
-        let one = self.authentication(SecuredPair::MobileHome)?;
+        let one = self.authentications(SecuredPair::MobileHome).last()?;
         message.get(..one.covered.len() + one.authenticator.len())
+    }
+
+    /// The extensions that the mobile-home authentication covers; none without one.
+    #[must_use]
+    pub fn covered_by_home_authentication(self) -> Self {
+        let covered = self.up_to_home_authentication().unwrap_or_default();
+        Self {
+            message: covered,
+            at: self.at,
+        }
     }
 
     /// The extensions behind the mobile-home authentication, which are for the foreign agent.
@@ -151,7 +169,10 @@ fn read(message: &[u8], at: usize) -> Result<(Extension<'_>, usize), MessageErro
         }
         ENCAPSULATING_DELIVERY if data.is_empty() => Extension::EncapsulatingDelivery,
         ENCAPSULATING_DELIVERY => return Err(wrong_length),
-        udp_tunnel::REQUEST => Extension::UdpTunnelRequest(UdpTunnelRequest::parse(data)?),
+        udp_tunnel::REQUEST => match UdpTunnelRequest::parse(data)? {
+            Some(request) => Extension::UdpTunnelRequest(request),
+            None => Extension::Skipped { kind, data },
+        },
         udp_tunnel::REPLY => Extension::UdpTunnelReply(UdpTunnelReply::parse(data)?),
         128.. => Extension::Skipped { kind, data },
         unknown => return Err(MessageError::UnknownExtension(unknown)),

@@ -17,34 +17,34 @@ pub struct UdpTunnelRequest {
     pub is_forced: bool,
     /// R: the mobile node registers through a foreign agent that demands it.
     pub is_via_required_agent: bool,
-    /// What is carried: 4 is IP in IP.
+    /// What is carried: 4 is IP in IP, 0 leaves it to the flags M and G (section 3.1.4).
     pub encapsulation: u8,
 }
 
 /// The home agent's answer (RFC 3519, section 3.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct UdpTunnelReply {
-    /// 0: yes; 64: no.
+    /// 0 to 63: yes; 64 to 255: no (section 3.2.1).
     pub code: u8,
     /// F: the tunnel is in UDP although no translator is seen.
     pub is_forced: bool,
-    /// Seconds between the mobile node's signs of life; 0 leaves it to the mobile node.
+    /// Seconds between the mobile node's signs of life; 0 has it use its own default.
     pub keep_alive_s: u16,
 }
 
 impl UdpTunnelRequest {
-    pub(super) fn parse(data: &[u8]) -> Result<Self, MessageError> {
+    /// Reads the extension; `None` for one of a later form, which is skipped as an unknown one (RFC 3519,
+    /// section 3.1.3).
+    pub(super) fn parse(data: &[u8]) -> Result<Option<Self>, MessageError> {
         let (&[sub_type, _, flags, encapsulation, r0, r1], []) = fixed(REQUEST, data)? else {
             return Err(wrong_length(REQUEST, data));
         };
-        if sub_type != 0 || r0 != 0 || r1 != 0 {
-            return Err(MessageError::Reserved);
-        }
-        Ok(Self {
+        let is_known = [sub_type, r0, r1] == [0; 3];
+        Ok(is_known.then_some(Self {
             is_forced: flags & FORCED != 0,
             is_via_required_agent: flags & VIA_AGENT != 0,
             encapsulation,
-        })
+        }))
     }
 
     pub(super) const fn emit(self) -> [u8; LEN] {
@@ -63,6 +63,12 @@ impl UdpTunnelReply {
     pub const YES: u8 = 0;
     /// It has none.
     pub const NO: u8 = 64;
+
+    /// True if the home agent has a tunnel in UDP, with this code or another one (section 3.2.1).
+    #[must_use]
+    pub const fn is_assent(&self) -> bool {
+        self.code < Self::NO
+    }
 
     pub(super) fn parse(data: &[u8]) -> Result<Self, MessageError> {
         let (&[sub_type, code, flags, _, k0, k1], []) = fixed(REPLY, data)? else {

@@ -37,7 +37,7 @@ fn a_known_request_is_read_and_written() {
     };
     assert_eq!(request, expected);
     let one = extensions
-        .authentication(SecuredPair::MobileHome)
+        .only_authentication(SecuredPair::MobileHome)
         .expect("it is authenticated");
     assert_eq!((one.spi, one.covered), (256, &bytes[..30]));
     assert_eq!(one.authenticator, &bytes[30..]);
@@ -137,6 +137,50 @@ fn what_is_for_the_foreign_agent_is_not_relayed() {
             Extension::Authentication(_)
         ]
     ));
+}
+
+/// RFC 5944, section 3.7.2.2: what no authentication for the home agent follows is removed.
+#[test]
+fn all_that_a_home_agent_authenticates_is_relayed() {
+    let request = known_request();
+    let home = SecuredPair::MobileHome;
+    let twice = request
+        .emit()
+        .authenticate(home, 256, 16, |_| [7; 16])
+        .authenticate(home, 257, 16, |_| [8; 16]);
+    let end = twice.clone().finish();
+    let whole = twice.encapsulating_delivery().finish();
+    let (_, extensions) = RegistrationRequest::parse(&whole).expect("a request");
+    assert_eq!(extensions.up_to_home_authentication(), Some(&end[..]));
+    assert_eq!(extensions.behind_home_authentication().count(), 1);
+    assert_eq!(extensions.covered_by_home_authentication().count(), 2);
+    assert_eq!(extensions.authentications(home).count(), 2);
+    assert_eq!(extensions.only_authentication(home), None);
+    let plain = request.emit().finish();
+    let (_, extensions) = RegistrationRequest::parse(&plain).expect("a request");
+    assert_eq!(extensions.covered_by_home_authentication().count(), 0);
+    assert_eq!(extensions.only_authentication(home), None);
+}
+
+/// RFC 3519, sections 3.1.3 and 3.2.1.
+#[test]
+fn a_later_form_of_the_udp_tunnel_request_is_skipped() {
+    for data in [[0, 0, 0, 4, 0, 1], [1, 0, 0, 4, 0, 0]] {
+        let bytes = known_request().emit().extension(144, &data).finish();
+        let (_, mut extensions) = RegistrationRequest::parse(&bytes).expect("skippable");
+        let skipped = Extension::Skipped {
+            kind: 144,
+            data: &data,
+        };
+        assert_eq!(extensions.next(), Some(skipped));
+    }
+    for (code, is_assent) in [(0, true), (63, true), (64, false), (255, false)] {
+        let reply = UdpTunnelReply {
+            code,
+            ..udp_reply(0)
+        };
+        assert_eq!(reply.is_assent(), is_assent, "code {code}");
+    }
 }
 
 fn lifetime() -> impl Strategy<Value = Lifetime> {
