@@ -52,6 +52,8 @@ struct entrance {
     /* Where packets leave and how long they may be, on a host that does not forward. */
     __u32 interface;
     __u32 mtu;
+    /* Secret; errors about the tunnel's packets are known by it. */
+    __u32 identification_offset;
 };
 
 /* The receiving end, by the outer addresses and the mobile node's. */
@@ -202,7 +204,7 @@ inline_always void surround(const struct iphdr *inner, const struct entrance *en
     outer->ihl = IP_HEADER / 4;
     outer->tos = inner->tos & ~ECN;
     outer->tot_len = bpf_htons(length);
-    outer->id = bpf_get_prandom_u32();
+    outer->id = bpf_htons(bpf_ntohs(inner->id) + entrance->identification_offset);
     outer->frag_off = inner->frag_off & bpf_htons(DONT_FRAGMENT);
     outer->ttl = TTL;
     outer->protocol = IPPROTO_IPIP;

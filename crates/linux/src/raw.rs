@@ -78,6 +78,19 @@ impl RawSender {
         sockets.into_iter().flatten().try_for_each(set)
     }
 
+    /// Sends IPv4 packets whatever the kernel believes of their paths: only an interface's MTU makes them
+    /// [`Sent::TooLong`].
+    ///
+    /// # Errors
+    /// An error if the kernel does not take the socket's option.
+    pub fn ignore_path_mtu(&self) -> io::Result<()> {
+        rustix::net::sockopt::set_ip_mtu_discover(
+            &self.v4,
+            rustix::net::sockopt::Ipv4PathMtuDiscovery::PROBE,
+        )
+        .map_err(Into::into)
+    }
+
     /// The address of this host from which it would speak to `other`; `None` if there is no way.
     ///
     /// # Errors

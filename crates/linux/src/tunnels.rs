@@ -31,7 +31,7 @@ const EXITS: &str = "EXITS";
 const COUNTERS: &str = "COUNTERS";
 
 /// `struct entrance`, `struct end` and `struct exit`.
-const ENTRANCE: usize = 16;
+const ENTRANCE: usize = 20;
 const END: usize = 12;
 const EXIT: usize = 24;
 /// `enum count`.
@@ -100,6 +100,8 @@ pub struct Entrance {
     pub destination: Ipv4Addr,
     /// Where packets leave and how many bytes they may have outside, on a host that does not forward.
     pub way: Option<(InterfaceIndex, u32)>,
+    /// The outer identification of a packet is its inner one and this number.
+    pub identification_offset: u16,
 }
 
 /// The receiving end of a mobile node's tunnel.
@@ -319,7 +321,8 @@ fn entrance_bytes(entrance: &Entrance) -> [u8; ENTRANCE] {
     bytes[..4].copy_from_slice(&entrance.source.octets());
     bytes[4..8].copy_from_slice(&entrance.destination.octets());
     bytes[8..12].copy_from_slice(&interface.to_ne_bytes());
-    bytes[12..].copy_from_slice(&mtu.to_ne_bytes());
+    bytes[12..16].copy_from_slice(&mtu.to_ne_bytes());
+    bytes[16..].copy_from_slice(&u32::from(entrance.identification_offset).to_ne_bytes());
     bytes
 }
 
@@ -366,6 +369,7 @@ mod tests {
             source,
             destination,
             way: None,
+            identification_offset: 7,
         };
         let end = End {
             source: destination,

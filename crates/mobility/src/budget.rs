@@ -33,6 +33,12 @@ impl Budget {
         };
     }
 
+    /// True if there is none to take.
+    pub(crate) fn is_empty(&mut self, now: Instant) -> bool {
+        self.fill(now);
+        self.left == 0
+    }
+
     /// Takes one, or tells when there is one.
     pub(crate) fn take(&mut self, now: Instant) -> Result<(), Instant> {
         self.fill(now);
@@ -60,7 +66,7 @@ pub(crate) struct Answers {
     seed: u64,
 }
 
-/// Whom an answer goes to.
+/// The receiver of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker(u64);
 
@@ -69,9 +75,11 @@ impl Asker {
         Self(address.to_bits() as u64)
     }
 
-    /// The first half counts: a host has the whole second half to itself.
     pub(crate) const fn v6(address: Ipv6Addr) -> Self {
-        Self((address.to_bits() >> 64) as u64)
+        let bits = address.to_bits();
+        // The whole address: mobile nodes of one home network share the first half.
+        let high = ((bits >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self(high ^ bits as u64)
     }
 
     pub(crate) const fn node([a, b, c, d, e, f]: [u8; 6]) -> Self {

@@ -14,12 +14,14 @@ use crate::budget::{Answers, Budget};
 use crate::datagram::{addresses, datagram, icmp_message, is_tunnelled};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arrival, LinkAddress, LinkId, Transmit, Verdict, Via};
-use crate::tunnel::{Entered, PlainTunnel, Tunnel};
+use crate::tunnel::{Entered, MobileSide, PlainTunnel, Tunnel};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::Ipv4Addr;
+use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ip::{
-    AgentFlags, Lifetime, PORT, ReplyCode, decapsulate, solicitation_is_valid,
+    AgentFlags, Lifetime, PORT, QuotedContent, ReplyCode, TunnelQuote, decapsulate,
+    solicitation_is_valid,
 };
 use outlast_wire::{Packet, Transport};
 use tables::{Pending, Visitors};
@@ -27,6 +29,10 @@ use tables::{Pending, Visitors};
 /// Reports of refusals: so many at once after a rest, then one in each [`BETWEEN_REPORTS`].
 const REPORTS: u32 = 20;
 const BETWEEN_REPORTS: Duration = Duration::from_secs(1);
+
+/// Searches for the tunnel that an error is about: so many at once, then one in each [`BETWEEN_SEARCHES`].
+const SEARCHES: u32 = 20;
+const BETWEEN_SEARCHES: Duration = Duration::from_millis(100);
 
 /// How a foreign agent is set up.
 #[derive(Clone, Debug)]
@@ -51,7 +57,7 @@ pub struct ForeignAgentConfig {
     pub request_timeout: Duration,
     /// Caps.
     pub limits: ForeignLimits,
-    /// Seed of the advertisements' times.
+    /// Seed of the advertisements' times and of the tunnels' secrets.
     pub seed: u64,
 }
 
@@ -150,6 +156,10 @@ pub struct ForeignAgent {
     own_addresses: BTreeSet<Ipv4Addr>,
     refusals: Answers,
     reports: Budget,
+    /// Searches for the tunnel that an error is about.
+    searches: Budget,
+    /// Secrets of tunnels.
+    secrets: Stream,
     pending: Pending,
     visitors: Visitors,
     advertiser: Advertiser,
@@ -171,6 +181,8 @@ impl ForeignAgent {
             own_addresses: BTreeSet::new(),
             refusals: Answers::new(now, refusals_per_second, refusals_per_node, config.seed),
             reports: Budget::new(now, REPORTS, BETWEEN_REPORTS),
+            searches: Budget::new(now, SEARCHES, BETWEEN_SEARCHES),
+            secrets: Stream::new(config.seed, "secrets of tunnels"),
             pending: Pending::new(config.limits),
             visitors: Visitors::new(config.limits.visitors),
             advertiser: Advertiser::new(now, config.advertising.clone(), config.seed),
@@ -282,9 +294,8 @@ impl ForeignAgent {
     /// The tunnel of a visitor.
     #[must_use]
     pub fn plain_tunnel(&self, home_address: Ipv4Addr) -> Option<PlainTunnel> {
-        let (home_agent, is_reverse) = self.visitors.home_agent(home_address)?;
-        let tunnel = Tunnel::ip(self.config.care_of_address, home_agent);
-        tunnel.plain(is_reverse, true)
+        let own = self.config.care_of_address;
+        self.visitors.plain_tunnel(own, home_address)
     }
 
     /// How many requests wait for their home agents.
@@ -316,16 +327,16 @@ impl ForeignAgent {
     /// A packet for one of the agent's own addresses.
     fn handle_own(&mut self, now: Instant, arrival: Arrival, packet: &Packet) -> Verdict {
         if let Transport::IcmpError(about) = &packet.header().transport {
-            let Some(quoted) = about.quoted else {
+            let Some(quote) = TunnelQuote::of(packet) else {
                 return Verdict::Pass;
             };
-            let is_request = quoted.ports.is_some_and(|(_, port)| port == PORT);
-            return match (is_request, quoted.destination) {
-                (true, IpAddr::V4(home_agent)) => {
-                    self.handle_unreachable(now, home_agent, (about.kind, about.code))
+            return match quote.content {
+                QuotedContent::Datagram { .. } => {
+                    self.handle_unreachable(now, &quote, (about.kind, about.code))
                 }
-                (false, IpAddr::V4(_)) => self.handle_tunnel_error(now, packet, quoted.destination),
-                _ => Verdict::Pass,
+                QuotedContent::Packet { ends, .. } => {
+                    self.handle_tunnel_error(now, packet, &quote, ends)
+                }
             };
         }
         if is_tunnelled(packet) {
@@ -345,24 +356,40 @@ impl ForeignAgent {
     }
 
     /// A router complains of a packet in a reverse tunnel.
-    fn handle_tunnel_error(&mut self, now: Instant, error: &Packet, end: IpAddr) -> Verdict {
+    fn handle_tunnel_error(
+        &mut self,
+        now: Instant,
+        error: &Packet,
+        quote: &TunnelQuote,
+        ends: Option<(Ipv4Addr, Ipv4Addr)>,
+    ) -> Verdict {
         let router = self.advertiser.address();
-        let mut relayed = None;
-        let mut is_of_tunnel = false;
-        for tunnel in self.visitors.tunnels_to(end) {
-            is_of_tunnel = true;
-            relayed = tunnel.handle_error(now, router, error).or(relayed);
-        }
+        let handle = |visitor, tunnel: &mut Tunnel| {
+            let side = MobileSide::Source(visitor);
+            tunnel.handle_error(now, (router, side), error, quote)
+        };
+        let relayed = match ends {
+            Some((visitor, _)) => {
+                let tunnel = self.visitors.tunnel(visitor);
+                tunnel.map(|tunnel| handle(visitor, tunnel))
+            }
+            // Too little is quoted to know whose tunnel it is: all that end there are looked at.
+            None if self.searches.take(now).is_ok() => {
+                let mut tunnels = self.visitors.tunnels_to(quote.destination);
+                tunnels.find_map(|(visitor, tunnel)| Some(Ok(handle(visitor, tunnel).ok()?)))
+            }
+            None => None,
+        };
+        let Some(Ok(relayed)) = relayed else {
+            return Verdict::Pass;
+        };
         let to = relayed.as_ref().and_then(addresses);
         if let (Some(packet), Some((_, visitor))) = (relayed, to)
             && let Some(node) = self.visitors.node(visitor)
         {
             self.send(packet, Via::Neighbour(self.config.link, node));
         }
-        match is_of_tunnel {
-            true => Verdict::Taken,
-            false => Verdict::Pass,
-        }
+        Verdict::Taken
     }
 
     /// A packet comes out of a tunnel: to the visitor, in a frame to where it was heard.
@@ -374,8 +401,7 @@ impl ForeignAgent {
         let ends = addresses(packet).zip(addresses(&inner));
         // The home agent is the tunnel's other end (section 4.2.3): nobody else speaks through it.
         let visitor = ends.and_then(|((end, _), (_, visitor))| {
-            let (home_agent, _) = self.visitors.home_agent(visitor)?;
-            (home_agent == end).then_some(visitor)
+            (self.visitors.home_agent(visitor)? == end).then_some(visitor)
         });
         match visitor.and_then(|visitor| self.visitors.node(visitor)) {
             Some(node) => {

@@ -10,18 +10,21 @@ mod registration;
 
 use crate::ReverseTunnels;
 use crate::advertiser::{Advertiser, Advertising, Offer};
+use crate::budget::Budget;
 use crate::clock::NtpClock;
 use crate::datagram::{addresses, datagram, icmp_message, is_tunnelled};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arp, Arrival, LinkAddress, LinkId, Transmit, Verdict, Via};
-use crate::tunnel::{Entered, Outside, PlainTunnel};
+use crate::tunnel::{Entered, MobileSide, Outside, PlainTunnel, Tunnel};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bindings::Bindings;
 use core::net::Ipv4Addr;
+use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ip::{
-    AgentFlags, Lifetime, PORT, ReplyCode, TunnelData, decapsulate, solicitation_is_valid,
+    AgentFlags, Lifetime, PORT, QuotedContent, ReplyCode, TunnelData, TunnelQuote, decapsulate,
+    solicitation_is_valid,
 };
 use outlast_wire::{Packet, Transport};
 use registration::Refusals;
@@ -30,6 +33,9 @@ use registration::Refusals;
 const ARP_REPEATS: u8 = 3;
 const BETWEEN_ARPS: Duration = Duration::from_secs(1);
 const IPV4: u8 = 4;
+/// Searches for the tunnel that an error is about: so many at once, then one in each [`BETWEEN_SEARCHES`].
+const SEARCHES: u32 = 20;
+const BETWEEN_SEARCHES: Duration = Duration::from_millis(100);
 
 /// How a home agent is set up.
 #[derive(Clone, Debug)]
@@ -56,7 +62,7 @@ pub struct HomeAgentConfig {
     pub limits: HomeLimits,
     /// The wall clock.
     pub clock: NtpClock,
-    /// Seed of the advertisements' times.
+    /// Seed of the advertisements' times and of the tunnels' secrets.
     pub seed: u64,
 }
 
@@ -176,6 +182,8 @@ pub struct HomeCounters {
     pub dropped_unfit: u64,
     /// ICMP errors that were sent to senders of tunnelled packets.
     pub turned_round: u64,
+    /// ICMP errors about tunnels that quote no packet which was sent.
+    pub dropped_errors: u64,
 }
 
 /// A home agent.
@@ -184,6 +192,10 @@ pub struct HomeAgent {
     config: HomeAgentConfig,
     bindings: Bindings,
     refusals: Refusals,
+    /// Searches for the tunnel that an error is about.
+    searches: Budget,
+    /// Secrets of tunnels.
+    secrets: Stream,
     advertiser: Option<Advertiser>,
     /// Gratuitous ARPs to come: when, for whom, how many.
     arps: VecDeque<(Instant, Arp, u8)>,
@@ -201,6 +213,8 @@ impl HomeAgent {
         Self {
             bindings: Bindings::new(config.limits.bindings_per_mobile.max(1)),
             refusals: Refusals::new(now, config.limits, config.seed),
+            searches: Budget::new(now, SEARCHES, BETWEEN_SEARCHES),
+            secrets: Stream::new(config.seed, "secrets of tunnels"),
             advertiser,
             config,
             arps: VecDeque::new(),
@@ -369,27 +383,43 @@ impl HomeAgent {
 
     /// A router complains of a packet, perhaps one in a tunnel.
     fn handle_error(&mut self, now: Instant, error: &Packet) -> Verdict {
-        let Transport::IcmpError(about) = &error.header().transport else {
+        let Some(quote) = TunnelQuote::of(error) else {
             return Verdict::Pass;
         };
-        let Some(quoted) = about.quoted else {
+        if !self.bindings.has_end(quote.destination) {
             return Verdict::Pass;
-        };
+        }
         let router = self.config.address;
-        let mut is_of_tunnel = false;
-        let mut relayed = None;
-        for tunnel in self.bindings.tunnels_to(quoted.destination) {
-            is_of_tunnel = true;
-            relayed = tunnel.handle_error(now, router, error).or(relayed);
+        let mobile = match quote.content {
+            QuotedContent::Packet { ends, .. } => ends.map(|(_, mobile)| mobile),
+            QuotedContent::Datagram { .. } => None,
+        };
+        let handle = |home, tunnel: &mut Tunnel| {
+            let side = MobileSide::Destination(home);
+            tunnel.handle_error(now, (router, side), error, &quote)
+        };
+        let relayed = match mobile {
+            Some(home) => {
+                let bindings = self.bindings.of_mut(home);
+                let mut tunnels = bindings.map(|binding| &mut binding.tunnel);
+                tunnels.find_map(|tunnel| handle(home, tunnel).ok())
+            }
+            // Too little is quoted to know whose tunnel it is: all that end there are looked at.
+            None if self.searches.take(now).is_ok() => {
+                let mut tunnels = self.bindings.tunnels_to(quote.destination);
+                tunnels.find_map(|(home, tunnel)| handle(home, tunnel).ok())
+            }
+            None => None,
+        };
+        match relayed {
+            Some(Some(packet)) => {
+                self.counters.turned_round += 1;
+                self.send(packet, Via::Route);
+            }
+            Some(None) => {}
+            None => self.counters.dropped_errors += 1,
         }
-        if let Some(packet) = relayed {
-            self.counters.turned_round += 1;
-            self.send(packet, Via::Route);
-        }
-        match is_of_tunnel {
-            true => Verdict::Taken,
-            false => Verdict::Pass,
-        }
+        Verdict::Taken
     }
 
     /// A packet for a mobile node that is away: each binding gets one.

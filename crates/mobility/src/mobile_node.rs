@@ -10,16 +10,19 @@ use crate::clock::NtpClock;
 use crate::datagram::{addresses, datagram, icmp_message, is_tunnelled};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arp, Arrival, LinkId, Transmit, Verdict, Via};
-use crate::tunnel::{Entered, Outside, PlainTunnel, Tunnel};
+use crate::tunnel::{Entered, MobileSide, Outside, PlainTunnel, Tunnel};
 use alloc::collections::VecDeque;
 use client::Registration;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::Ipv4Addr;
+use outlast_base::random::Stream;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ip::{
-    AgentAdvertisement, Lifetime, PORT, ReplyCode, TunnelData, decapsulate,
+    AgentAdvertisement, Lifetime, PORT, ReplyCode, TunnelData, TunnelQuote, decapsulate,
 };
 use outlast_wire::{Packet, Transport};
 use surroundings::{Agent, Surroundings};
+
+const IPV4: u8 = 4;
 
 /// When a mobile node believes that it has moved.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -61,7 +64,7 @@ pub struct MobileNodeConfig {
     pub udp_tunnel: bool,
     /// The wall clock.
     pub clock: NtpClock,
-    /// Seed of the solicitations' times.
+    /// Seed of the solicitations' times and of the tunnels' secrets.
     pub seed: u64,
 }
 
@@ -163,7 +166,7 @@ pub struct NodeCounters {
     pub forgotten_agents: u64,
     /// Packets of the own host's that had nowhere to go.
     pub dropped_detached: u64,
-    /// Packets that could not enter or leave a tunnel.
+    /// Packets that could not enter or leave a tunnel, or came out of it for another host.
     pub dropped_unfit: u64,
 }
 
@@ -179,6 +182,8 @@ pub struct MobileNode {
     uses_arp: bool,
     /// The tunnel to the home agent, while the care-of address is co-located.
     tunnel: Option<Tunnel>,
+    /// Secrets of tunnels.
+    secrets: Stream,
     outbox: VecDeque<Transmit>,
     events: VecDeque<NodeEvent>,
     counters: NodeCounters,
@@ -188,6 +193,7 @@ impl MobileNode {
     /// A mobile node that has heard nobody yet.
     #[must_use]
     pub fn new(now: Instant, config: MobileNodeConfig) -> Self {
+        let secrets = Stream::new(config.seed, "secrets of tunnels");
         Self {
             surroundings: Surroundings::new(now, config.seed),
             registration: Registration::new(now, config.clock, config.seed),
@@ -196,6 +202,7 @@ impl MobileNode {
             attachment: Attachment::Nowhere,
             uses_arp: true,
             tunnel: None,
+            secrets,
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             counters: NodeCounters::default(),
@@ -265,30 +272,19 @@ impl MobileNode {
                 _ => Verdict::Pass,
             };
         }
-        if let Some(tunnel) = &mut self.tunnel
-            && let Transport::IcmpError(about) = &packet.header().transport
-            && let Some(quoted) = about.quoted
-            && quoted.destination == IpAddr::V4(self.config.home_agent)
-        {
-            let router = self.config.home_agent;
-            return match tunnel.handle_error(now, router, packet) {
-                Some(error) => {
-                    self.send(error, Via::Local);
-                    Verdict::Taken
-                }
-                None => Verdict::Pass,
-            };
+        if let Transport::IcmpError(_) = packet.header().transport {
+            return self.handle_error(now, packet);
         }
         if is_tunnelled(packet) {
-            return self.leave_tunnel(source, decapsulate(packet).ok());
+            return self.leave_tunnel(Outside::Ip(source), || decapsulate(packet).ok());
         }
         match datagram(packet) {
             Some(datagram) if datagram.source.port() == PORT => {
                 match TunnelData::parse(datagram.payload) {
-                    Ok(data) => {
-                        let inner = Packet::parse(data.packet.to_vec().into());
-                        self.leave_tunnel(source, inner.ok())
-                    }
+                    Ok(data) => self.leave_tunnel(Outside::Udp(datagram.source), || {
+                        let inner = Packet::parse(data.packet.to_vec().into()).ok();
+                        inner.filter(|_| data.next_header == IPV4)
+                    }),
                     Err(_) => self.handle_reply(now, datagram.payload),
                 }
             }
@@ -572,12 +568,42 @@ impl MobileNode {
         }
     }
 
-    /// A packet comes out of the tunnel from `source`, if there is one to the home agent.
-    fn leave_tunnel(&mut self, source: Ipv4Addr, inner: Option<Packet>) -> Verdict {
-        if self.tunnel.is_none() || source != self.config.home_agent {
+    /// A router complains of a packet, perhaps one in the tunnel.
+    fn handle_error(&mut self, now: Instant, error: &Packet) -> Verdict {
+        let (Some(tunnel), Some(quote)) = (&mut self.tunnel, TunnelQuote::of(error)) else {
+            return Verdict::Pass;
+        };
+        // A host believes no packet that comes from its own address.
+        let router = self.config.home_agent;
+        let side = MobileSide::Source(self.config.home_address);
+        match tunnel.handle_error(now, (router, side), error, &quote) {
+            Ok(relayed) => {
+                if let Some(error) = relayed {
+                    self.send(error, Via::Local);
+                }
+                Verdict::Taken
+            }
+            Err(_) => Verdict::Pass,
+        }
+    }
+
+    /// A packet comes in a tunnel from the home agent, surrounded by `outside`. Only what is for the home
+    /// address is taken out: this host may be the router of other networks.
+    fn leave_tunnel(
+        &mut self,
+        outside: Outside,
+        inner: impl FnOnce() -> Option<Packet>,
+    ) -> Verdict {
+        let own = self.tunnel.as_ref().map(Tunnel::outside);
+        let home_agent = self.config.home_agent;
+        if own.is_none() || outside.end() != home_agent {
             return Verdict::Pass;
         }
-        match inner {
+        // The tunnel has one form at a time (RFC 3519, sections 4.3 and 4.7).
+        let inner = if own == Some(outside) { inner() } else { None };
+        let home_address = self.config.home_address;
+        let is_own = |packet: &Packet| addresses(packet).is_some_and(|(_, to)| to == home_address);
+        match inner.filter(is_own) {
             Some(packet) => self.send(packet, Via::Local),
             None => self.counters.dropped_unfit += 1,
         }

@@ -91,7 +91,7 @@ impl SecurityAssociation {
             && self.fits(&[extension.covered], extension.authenticator)
     }
 
-    /// Whether there is an extension in `all`, and each is this association's and right.
+    /// True if there is an extension in `all`, and each is this association's and right.
     pub(crate) fn verify_all<'a>(&self, all: impl Iterator<Item = Authentication<'a>>) -> bool {
         let mut all = all.peekable();
         all.peek().is_some() && all.all(|one| self.verify(&one))

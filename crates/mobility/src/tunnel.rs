@@ -1,10 +1,18 @@
 //! One end of a tunnel between home agent and care-of address (RFC 2003, RFC 3519).
+//!
+//! An ICMP error about the tunnel counts only if it quotes a packet that this end has sent. Who is not on the
+//! way cannot know one: IP in IP has the outer identification differ from the inner one by a secret number,
+//! which also the programs in the kernel do; of a tunnel in UDP the latest checksums are remembered. The
+//! numbers are short, so that only so many false quotes are read in a time.
 
+use crate::budget::Budget;
 use crate::datagram::{agent_socket, message};
+use alloc::boxed::Box;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ip::{
-    EncapsulationError, OuterHeader, TunnelData, encapsulate, relay_error,
+    EncapsulationError, OuterHeader, QuotedContent, TunnelData, TunnelQuote, encapsulate,
+    identification_base, relay_error,
 };
 use outlast_wire::{IcmpNotice, Packet, Transport};
 
@@ -13,8 +21,13 @@ const MTU_LIFETIME: Duration = Duration::from_secs(600);
 const IP_HEADER: u32 = 20;
 const UDP_OVERHEAD: u32 = IP_HEADER + 8 + TunnelData::HEADER_LEN as u32;
 const TTL: u8 = 64;
-/// The smallest that is believed: below it the tunnel could carry next to nothing.
-const SMALLEST_MTU: u32 = 68 + UDP_OVERHEAD;
+/// The smallest MTU that is believed. All hosts take packets of this length (RFC 791, section 3.1).
+const SMALLEST_MTU: u32 = 576;
+/// Datagrams that are remembered, to tell errors about them from forged ones.
+const REMEMBERED: usize = 64;
+/// False quotes that are read: so many at once, then one in each [`BETWEEN_FALSE_QUOTES`].
+const FALSE_QUOTES: u32 = 8;
+const BETWEEN_FALSE_QUOTES: Duration = Duration::from_secs(2);
 const IPV4: u8 = 4;
 
 /// What surrounds a packet in a tunnel.
@@ -27,6 +40,14 @@ pub(crate) enum Outside {
 }
 
 impl Outside {
+    /// The other end's address.
+    pub(crate) const fn end(self) -> Ipv4Addr {
+        match self {
+            Self::Ip(address) => address,
+            Self::Udp(socket) => *socket.ip(),
+        }
+    }
+
     const fn overhead(self) -> u32 {
         match self {
             Self::Ip(_) => IP_HEADER,
@@ -48,6 +69,8 @@ pub struct PlainTunnel {
     pub receives: bool,
     /// What routers on the way have said of their MTU, in bytes.
     pub mtu: Option<u32>,
+    /// The outer identification of a packet is its inner one and this number.
+    pub identification_offset: u16,
 }
 
 /// The sending end of a tunnel.
@@ -57,7 +80,40 @@ pub(crate) struct Tunnel {
     outside: Outside,
     /// What routers on the way have said of their MTU, and until when that is believed.
     mtu: Option<(u32, Instant)>,
-    identification: u16,
+    /// Secret: what errors about the tunnel's packets are known by.
+    identification_offset: u16,
+    /// Length and checksum of the latest datagrams, of a tunnel in UDP.
+    latest: Option<Box<Latest>>,
+    false_quotes: Budget,
+}
+
+/// The latest datagrams, as an error quotes them.
+#[derive(Clone, Debug)]
+struct Latest {
+    lengths_and_checksums: [[u8; 4]; REMEMBERED],
+    next: usize,
+}
+
+impl Latest {
+    const NONE: Self = Self {
+        lengths_and_checksums: [[0; 4]; REMEMBERED],
+        next: 0,
+    };
+
+    /// Remembers a datagram that was made here.
+    fn note(&mut self, datagram: &Packet) {
+        let bytes = datagram.bytes().and_then(|bytes| bytes.get(24..28));
+        let found = bytes.and_then(|bytes| bytes.first_chunk().copied());
+        if let (Some(found), Some(place)) = (found, self.lengths_and_checksums.get_mut(self.next)) {
+            *place = found;
+            self.next = (self.next + 1) % REMEMBERED;
+        }
+    }
+
+    fn has(&self, length_and_checksum: [u8; 4]) -> bool {
+        // No datagram has a length of zero.
+        length_and_checksum != [0; 4] && self.lengths_and_checksums.contains(&length_and_checksum)
+    }
 }
 
 /// What becomes of a packet that is to go through a tunnel.
@@ -72,19 +128,22 @@ pub(crate) enum Entered {
 }
 
 impl Tunnel {
-    /// A tunnel from `source`, whose port counts for tunnels in UDP.
-    pub(crate) const fn new(source: SocketAddrV4, outside: Outside) -> Self {
+    /// A tunnel from `source`, whose port counts for tunnels in UDP. Nobody else may know `secret`.
+    pub(crate) fn new(now: Instant, source: SocketAddrV4, outside: Outside, secret: u64) -> Self {
         Self {
             source,
             outside,
             mtu: None,
-            identification: 0,
+            // The high bits.
+            identification_offset: (secret >> 48) as u16,
+            latest: matches!(outside, Outside::Udp(_)).then(|| Box::new(Latest::NONE)),
+            false_quotes: Budget::new(now, FALSE_QUOTES, BETWEEN_FALSE_QUOTES),
         }
     }
 
     /// A tunnel IP in IP.
-    pub(crate) const fn ip(source: Ipv4Addr, destination: Ipv4Addr) -> Self {
-        Self::new(agent_socket(source), Outside::Ip(destination))
+    pub(crate) fn ip(now: Instant, source: Ipv4Addr, destination: Ipv4Addr, secret: u64) -> Self {
+        Self::new(now, agent_socket(source), Outside::Ip(destination), secret)
     }
 
     pub(crate) const fn outside(&self) -> Outside {
@@ -102,6 +161,7 @@ impl Tunnel {
             sends,
             receives,
             mtu: self.mtu.map(|(mtu, _)| mtu),
+            identification_offset: self.identification_offset,
         })
     }
 
@@ -120,13 +180,17 @@ impl Tunnel {
                 };
             }
         }
-        self.identification = self.identification.wrapping_add(1);
         let entered = match self.outside {
             Outside::Ip(destination) => self.enter_ip(destination, packet.clone()),
             Outside::Udp(peer) => self.enter_udp(peer, packet.clone()),
         };
         match entered {
-            Ok(packet) => Entered::Encapsulated(packet),
+            Ok(packet) => {
+                if let Some(latest) = &mut self.latest {
+                    latest.note(&packet);
+                }
+                Entered::Encapsulated(packet)
+            }
             Err(EncapsulationError::Ttl) => {
                 let notice = IcmpNotice::HopLimitExceeded;
                 match Packet::icmp_error(router.into(), notice, &packet) {
@@ -143,11 +207,13 @@ impl Tunnel {
         destination: Ipv4Addr,
         packet: Packet,
     ) -> Result<Packet, EncapsulationError> {
+        let begin = packet.bytes().and_then(|bytes| bytes.first_chunk::<8>());
+        let base = begin.map_or_else(|| packet.header().ip.identification, identification_base);
         let outer = OuterHeader {
             source: *self.source.ip(),
             destination,
             ttl: TTL,
-            identification: self.identification,
+            identification: base.wrapping_add(self.identification_offset),
         };
         encapsulate(packet, outer)
     }
@@ -165,21 +231,95 @@ impl Tunnel {
         Ok(message(self.source, peer, None, &data.emit()))
     }
 
-    /// A router on the way complains of a packet in the tunnel; what the inner packet's sender is
-    /// told, if enough is quoted.
+    /// A router on the way complains of a packet in the tunnel of `mobile`; what the inner packet's sender
+    /// is told, if enough is quoted.
+    ///
+    /// # Errors
+    ///
+    /// [`NotOurs`] if it quotes no packet that was sent here.
     pub(crate) fn handle_error(
         &mut self,
         now: Instant,
-        router: Ipv4Addr,
+        (router, mobile): (Ipv4Addr, MobileSide),
         error: &Packet,
-    ) -> Option<Packet> {
-        if let Transport::IcmpError(about) = &error.header().transport
-            && let Some(mtu) = about.mtu
-        {
-            let mtu = mtu.max(SMALLEST_MTU);
-            self.mtu = Some((mtu, now + MTU_LIFETIME));
+        quote: &TunnelQuote,
+    ) -> Result<Option<Packet>, NotOurs> {
+        if !self.is_of_its_kind(quote) {
+            return Err(NotOurs);
         }
-        relay_error(error, router)
+        if !self.has_sent(mobile, quote) {
+            // As long as there are none left, true ones are not read either.
+            let _ = self.false_quotes.take(now);
+            return Err(NotOurs);
+        }
+        if self.false_quotes.is_empty(now) {
+            return Err(NotOurs);
+        }
+        let Transport::IcmpError(about) = &error.header().transport else {
+            return Err(NotOurs);
+        };
+        if let Some(mtu) = about.mtu {
+            // It would have been carried (RFC 1191, section 4).
+            if !quote.must_not_be_cut || mtu >= u32::from(quote.total_len) {
+                return Err(NotOurs);
+            }
+            self.mtu = Some((mtu.max(SMALLEST_MTU), now + MTU_LIFETIME));
+        }
+        Ok(relay_error(error, router, SMALLEST_MTU))
+    }
+
+    /// Compares a quoted packet with the tunnel, as far as that is no secret.
+    fn is_of_its_kind(&self, quote: &TunnelQuote) -> bool {
+        let is_content = match (self.outside, quote.content) {
+            (Outside::Ip(_), QuotedContent::Packet { .. }) => true,
+            (Outside::Udp(peer), QuotedContent::Datagram { ports, .. }) => {
+                ports == (self.source.port(), peer.port())
+            }
+            _ => false,
+        };
+        is_content && quote.source == *self.source.ip() && quote.destination == self.outside.end()
+    }
+
+    /// True for a quoted packet that has entered the tunnel here, or in the kernel.
+    fn has_sent(&self, mobile: MobileSide, quote: &TunnelQuote) -> bool {
+        match (self.outside, quote.content) {
+            (Outside::Ip(_), QuotedContent::Packet { offset, ends }) => {
+                offset == self.identification_offset && ends.is_none_or(|ends| mobile.is_in(ends))
+            }
+            (
+                Outside::Udp(_),
+                QuotedContent::Datagram {
+                    length_and_checksum,
+                    ..
+                },
+            ) => {
+                let latest = self.latest.as_ref();
+                latest.is_some_and(|latest| latest.has(length_and_checksum))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The error quotes no packet that entered the tunnel here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct NotOurs;
+
+/// The side of an inner packet at which the mobile node is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum MobileSide {
+    /// It has sent the packet.
+    Source(Ipv4Addr),
+    /// The packet is for it.
+    Destination(Ipv4Addr),
+}
+
+impl MobileSide {
+    fn is_in(self, (source, destination): (Ipv4Addr, Ipv4Addr)) -> bool {
+        match self {
+            Self::Source(mobile) => mobile == source,
+            Self::Destination(mobile) => mobile == destination,
+        }
     }
 }
 

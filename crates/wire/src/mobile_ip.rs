@@ -37,7 +37,10 @@ mod udp_tunnel;
 pub use discovery::{
     AgentAdvertisement, AgentFlags, Preference, RouterAddress, solicitation, solicitation_is_valid,
 };
-pub use encapsulation::{EncapsulationError, OuterHeader, decapsulate, encapsulate, relay_error};
+pub use encapsulation::{
+    EncapsulationError, OuterHeader, QuotedContent, TunnelQuote, decapsulate, encapsulate,
+    identification_base, relay_error,
+};
 pub use extension::{Authentication, Extension, Extensions, MessageBuilder, SecuredPair};
 pub use registration::{Lifetime, RegistrationReply, RegistrationRequest, ReplyCode, RequestFlags};
 pub use udp_tunnel::{TunnelData, UdpTunnelReply, UdpTunnelRequest};

@@ -254,6 +254,7 @@ impl DataPath {
                 source: tunnel.own,
                 destination: tunnel.other,
                 way,
+                identification_offset: tunnel.identification_offset,
             }),
             exit: (tunnel.receives && ends_in_kernel).then_some((
                 End {

@@ -307,6 +307,8 @@ impl Endpoint {
     }
 
     fn listen(&mut self) -> anyhow::Result<()> {
+        // The kernel takes every error about a tunnel for true; the machines know which packets were sent.
+        self.sender.ignore_path_mtu()?;
         let datagrams = Datagrams::open(self.mark)?;
         self.poller.add(&datagrams, DATAGRAMS, Interest::Readable)?;
         self.datagrams = Some(datagrams);

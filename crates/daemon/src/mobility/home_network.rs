@@ -115,6 +115,7 @@ pub(super) fn counts(counters: &HomeCounters) -> BTreeMap<String, u64> {
         dropped_strangers,
         dropped_unfit,
         turned_round,
+        dropped_errors,
     } = *counters;
     let all = [
         ("accepted", accepted),
@@ -128,6 +129,7 @@ pub(super) fn counts(counters: &HomeCounters) -> BTreeMap<String, u64> {
         ("dropped_strangers", dropped_strangers),
         ("dropped_unfit", dropped_unfit),
         ("turned_round", turned_round),
+        ("dropped_errors", dropped_errors),
     ];
     all.map(|(name, count)| (name.to_owned(), count)).into()
 }

@@ -7,12 +7,12 @@ use crate::budget::Asker;
 use crate::datagram::{Datagram, FROM_THIS_LINK, agent_socket, is_unicast, message};
 use crate::security::SecurityAssociation;
 use crate::transmit::{Arrival, LinkAddress, Verdict, Via};
-use crate::tunnel::Tunnel;
+use crate::tunnel::{Outside, Tunnel};
 use core::net::{Ipv4Addr, SocketAddrV4};
 use outlast_base::time::Instant;
 use outlast_wire::mobile_ip::{
-    Extension, Extensions, Lifetime, MessageBuilder, RegistrationReply, RegistrationRequest,
-    ReplyCode, RequestFlags, SecuredPair,
+    Extension, Extensions, Lifetime, MessageBuilder, PORT, QuotedContent, RegistrationReply,
+    RegistrationRequest, ReplyCode, RequestFlags, SecuredPair, TunnelQuote,
 };
 
 impl ForeignAgent {
@@ -26,11 +26,12 @@ impl ForeignAgent {
             self.counters.malformed += 1;
             return;
         };
-        let waiting = Waiting {
+        let mut waiting = Waiting {
             request,
             node: arrival.from,
             socket: datagram.source,
             since: now,
+            length_and_checksum: [0; 4],
         };
         if let Err((code, lifetime)) = self.consider(&request, extensions, datagram) {
             return self.refuse(now, &waiting, code, lifetime);
@@ -42,19 +43,24 @@ impl ForeignAgent {
         let is_visitors = self.visitors.is_at(request.home_address, arrival.from);
         let due = now + self.config.request_timeout;
         let is_full = self.visitors.is_full() && !is_visitors && !request.is_deregistration();
-        if is_full || !self.pending.add(due, waiting.clone(), is_visitors) {
-            return self.refuse(now, &waiting, ReplyCode::FOREIGN_RESOURCES, Lifetime(0));
-        }
         let mut relayed = MessageBuilder::resume(for_home);
         if let Some(home) = self.config.home_agents.get(&request.home_agent)
             && !request.is_deregistration()
         {
             relayed = home.sign(SecuredPair::ForeignHome, relayed);
         }
-        self.counters.relayed += 1;
         let own = agent_socket(self.config.care_of_address);
         let to = agent_socket(request.home_agent);
-        self.send(message(own, to, None, &relayed.finish()), Via::Route);
+        let packet = message(own, to, None, &relayed.finish());
+        let udp = packet.bytes().and_then(|bytes| bytes.get(24..28));
+        if let Some(found) = udp.and_then(|udp| udp.first_chunk()) {
+            waiting.length_and_checksum = *found;
+        }
+        if is_full || !self.pending.add(due, waiting.clone(), is_visitors) {
+            return self.refuse(now, &waiting, ReplyCode::FOREIGN_RESOURCES, Lifetime(0));
+        }
+        self.counters.relayed += 1;
+        self.send(packet, Via::Route);
     }
 
     /// Whether the request is one that may be relayed; else the code, and the longest lifetime.
@@ -114,7 +120,7 @@ impl ForeignAgent {
         Ok(())
     }
 
-    /// Whether an address is the agent's host's (section 3.7.2).
+    /// True for an address of the agent's own host (section 3.7.2).
     fn is_own(&self, address: Ipv4Addr) -> bool {
         let known = [self.config.care_of_address, self.advertiser.address()];
         known.contains(&address) || address.is_loopback() || self.own_addresses.contains(&address)
@@ -157,7 +163,7 @@ impl ForeignAgent {
             }
         };
         if reply.code.is_accepted() {
-            if !self.admit(&waiting, &reply) {
+            if !self.admit(now, &waiting, &reply) {
                 return self.refuse(now, &waiting, ReplyCode::FOREIGN_RESOURCES, Lifetime(0));
             }
         } else {
@@ -168,7 +174,7 @@ impl ForeignAgent {
     }
 
     /// The home agent has accepted. Returns false if there is no room for one more visitor.
-    fn admit(&mut self, waiting: &Waiting, reply: &RegistrationReply) -> bool {
+    fn admit(&mut self, now: Instant, waiting: &Waiting, reply: &RegistrationReply) -> bool {
         let Waiting { request, node, .. } = waiting;
         let home_address = request.home_address;
         if request.is_deregistration() || reply.lifetime == Lifetime(0) {
@@ -180,7 +186,12 @@ impl ForeignAgent {
         }
         let is_new = !self.visitors.is_at(home_address, *node);
         let is_reverse = request.flags.has(RequestFlags::REVERSE_TUNNEL);
-        let tunnel = Tunnel::ip(self.config.care_of_address, request.home_agent);
+        let end = Outside::Ip(request.home_agent);
+        let old = self.visitors.tunnel(home_address);
+        let old = old.filter(|tunnel| tunnel.outside() == end).cloned();
+        let (own, secret) = (self.config.care_of_address, self.secrets.next_u64());
+        // A renewal goes on with what is known of the tunnel.
+        let tunnel = old.unwrap_or_else(|| Tunnel::ip(now, own, request.home_agent, secret));
         let lifetime = reply.lifetime.min(request.lifetime);
         let visitor = Visitor {
             node: *node,
@@ -207,29 +218,37 @@ impl ForeignAgent {
         }
     }
 
-    /// An ICMP error says that a home agent cannot be reached.
+    /// An ICMP error says that the home agent of a request cannot be reached. It counts if it quotes the
+    /// request that was relayed.
     pub(super) fn handle_unreachable(
         &mut self,
         now: Instant,
-        home_agent: Ipv4Addr,
+        quote: &TunnelQuote,
         kind_and_code: (u8, u8),
     ) -> Verdict {
+        let QuotedContent::Datagram {
+            ports: (PORT, PORT),
+            length_and_checksum,
+        } = quote.content
+        else {
+            return Verdict::Pass;
+        };
+        if quote.source != self.config.care_of_address || self.searches.take(now).is_err() {
+            return Verdict::Pass;
+        }
         let code = match kind_and_code {
             (3, 0) => ReplyCode::FOREIGN_HOME_NETWORK_UNREACHABLE,
             (3, 1) => ReplyCode::FOREIGN_HOME_AGENT_UNREACHABLE,
             (3, 3) => ReplyCode::FOREIGN_PORT_UNREACHABLE,
             _ => ReplyCode::FOREIGN_UNREACHABLE,
         };
-        let keys = self.pending.keys_of(home_agent);
-        let is_empty = keys.is_empty();
-        for key in keys {
-            if let Some(waiting) = self.pending.take(key) {
+        let key = self.pending.find(quote.destination, length_and_checksum);
+        match key.and_then(|key| self.pending.take(key)) {
+            Some(waiting) => {
                 self.refuse(now, &waiting, code, Lifetime(0));
+                Verdict::Taken
             }
-        }
-        match is_empty {
-            true => Verdict::Pass,
-            false => Verdict::Taken,
+            None => Verdict::Pass,
         }
     }
 

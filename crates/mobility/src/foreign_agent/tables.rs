@@ -2,10 +2,9 @@
 
 use super::ForeignLimits;
 use crate::transmit::LinkAddress;
-use crate::tunnel::{Outside, Tunnel};
+use crate::tunnel::{Outside, PlainTunnel, Tunnel};
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use core::net::{Ipv4Addr, SocketAddrV4};
 use outlast_base::time::Instant;
 use outlast_wire::mobile_ip::RegistrationRequest;
 
@@ -17,6 +16,8 @@ pub(super) struct Waiting {
     /// Where the reply goes.
     pub(super) socket: SocketAddrV4,
     pub(super) since: Instant,
+    /// UDP length and checksum of the datagram in which it was relayed.
+    pub(super) length_and_checksum: [u8; 4],
 }
 
 /// Home address and the low half of the identification: what a reply repeats.
@@ -93,16 +94,14 @@ impl Pending {
         self.dues.first().map(|(at, _)| *at)
     }
 
-    /// The requests that wait for `home_agent`.
-    pub(super) fn keys_of(&self, home_agent: Ipv4Addr) -> Vec<Key> {
-        let of = |(_, (_, waiting)): &(&Key, &(Instant, Waiting))| {
+    /// The request that was relayed to `home_agent` in a datagram of this length and checksum.
+    pub(super) fn find(&self, home_agent: Ipv4Addr, length_and_checksum: [u8; 4]) -> Option<Key> {
+        let mut waiting = self.waiting.iter();
+        let found = waiting.find(|(_, (_, waiting))| {
             waiting.request.home_agent == home_agent
-        };
-        self.waiting
-            .iter()
-            .filter(of)
-            .map(|(key, _)| *key)
-            .collect()
+                && waiting.length_and_checksum == length_and_checksum
+        });
+        found.map(|(key, _)| *key)
     }
 }
 
@@ -150,10 +149,29 @@ impl Visitors {
         self.of.get(&home_address).map(|visitor| visitor.node)
     }
 
-    /// A visitor's home agent, and whether its packets go there through a reverse tunnel.
-    pub(super) fn home_agent(&self, home_address: Ipv4Addr) -> Option<(Ipv4Addr, bool)> {
+    /// A visitor's home agent.
+    pub(super) fn home_agent(&self, home_address: Ipv4Addr) -> Option<Ipv4Addr> {
+        self.of.get(&home_address).map(|visitor| visitor.home_agent)
+    }
+
+    /// Both directions of a visitor's tunnel from `own`.
+    pub(super) fn plain_tunnel(
+        &self,
+        own: Ipv4Addr,
+        home_address: Ipv4Addr,
+    ) -> Option<PlainTunnel> {
         let visitor = self.of.get(&home_address)?;
-        Some((visitor.home_agent, visitor.tunnel.is_some()))
+        match &visitor.tunnel {
+            Some(tunnel) => tunnel.plain(true, true),
+            None => Some(PlainTunnel {
+                own,
+                other: visitor.home_agent,
+                sends: false,
+                receives: true,
+                mtu: None,
+                identification_offset: 0,
+            }),
+        }
     }
 
     /// Whether a visitor was heard at a link-layer address.
@@ -165,14 +183,15 @@ impl Visitors {
         self.of.get_mut(&home_address)?.tunnel.as_mut()
     }
 
-    /// The reverse tunnels that end at `end`.
-    pub(super) fn tunnels_to(&mut self, end: IpAddr) -> impl Iterator<Item = &mut Tunnel> {
-        let tunnels = self.of.values_mut();
-        let tunnels = tunnels.filter_map(|visitor| visitor.tunnel.as_mut());
-        tunnels.filter(move |tunnel| match tunnel.outside() {
-            Outside::Ip(address) => IpAddr::V4(address) == end,
-            Outside::Udp(_) => false,
-        })
+    /// The reverse tunnels that end at `end`, and whose they are.
+    pub(super) fn tunnels_to(
+        &mut self,
+        end: Ipv4Addr,
+    ) -> impl Iterator<Item = (Ipv4Addr, &mut Tunnel)> {
+        let visitors = self.of.iter_mut();
+        let tunnels =
+            visitors.filter_map(|(home, visitor)| Some((*home, visitor.tunnel.as_mut()?)));
+        tunnels.filter(move |(_, tunnel)| tunnel.outside() == Outside::Ip(end))
     }
 
     /// Adds a visitor, or renews its registration. Returns false if there is no room for it.

@@ -1,9 +1,9 @@
 //! Where the mobile nodes of a home agent are.
 
-use crate::tunnel::{Outside, Tunnel};
+use crate::tunnel::Tunnel;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::Ipv4Addr;
 use outlast_base::time::Instant;
 
 /// A mobile node at a care-of address.
@@ -64,19 +64,19 @@ impl Bindings {
         self.of.len()
     }
 
-    /// The tunnels that end at `end`.
-    pub(super) fn tunnels_to(&mut self, end: IpAddr) -> impl Iterator<Item = &mut Tunnel> {
-        let homes: Vec<_> = match end {
-            IpAddr::V4(end) => {
-                let first = (end, Ipv4Addr::UNSPECIFIED);
-                let last = (end, Ipv4Addr::BROADCAST);
-                self.ends
-                    .range(first..=last)
-                    .map(|(_, home)| *home)
-                    .collect()
-            }
-            IpAddr::V6(_) => Vec::new(),
-        };
+    /// True if a tunnel ends at `end`.
+    pub(super) fn has_end(&self, end: Ipv4Addr) -> bool {
+        let of_end = (end, Ipv4Addr::UNSPECIFIED)..=(end, Ipv4Addr::BROADCAST);
+        self.ends.range(of_end).next().is_some()
+    }
+
+    /// The tunnels that end at `end`, and whose they are.
+    pub(super) fn tunnels_to(
+        &mut self,
+        end: Ipv4Addr,
+    ) -> impl Iterator<Item = (Ipv4Addr, &mut Tunnel)> {
+        let of_end = (end, Ipv4Addr::UNSPECIFIED)..=(end, Ipv4Addr::BROADCAST);
+        let homes: Vec<_> = self.ends.range(of_end).map(|(_, home)| *home).collect();
         let span = homes.first().zip(homes.last());
         let span = span.map(|(first, last)| *first..=*last);
         let of = span
@@ -84,9 +84,11 @@ impl Bindings {
             .into_iter()
             .flatten();
         let of = of.filter(move |(home, _)| homes.binary_search(home).is_ok());
-        of.flat_map(|(_, bindings)| bindings)
-            .map(|binding| &mut binding.tunnel)
-            .filter(move |tunnel| IpAddr::V4(end_of(tunnel.outside())) == end)
+        let tunnels = of.flat_map(|(home, bindings)| {
+            let tunnels = bindings.iter_mut().map(|binding| &mut binding.tunnel);
+            tunnels.map(|tunnel| (*home, tunnel))
+        });
+        tunnels.filter(move |(_, tunnel)| tunnel.outside().end() == end)
     }
 
     /// Adds a binding, or renews it. The mobile node's others stay if `keeps_others`.
@@ -140,25 +142,17 @@ impl Bindings {
                     .remove(&(at, home_address, old.care_of_address));
             }
             self.ends
-                .remove(&(end_of(old.tunnel.outside()), home_address));
+                .remove(&(old.tunnel.outside().end(), home_address));
         }
         for new in &list {
             if let Some(at) = new.expires_at {
                 self.expiries
                     .insert((at, home_address, new.care_of_address));
             }
-            self.ends
-                .insert((end_of(new.tunnel.outside()), home_address));
+            self.ends.insert((new.tunnel.outside().end(), home_address));
         }
         if !list.is_empty() {
             self.of.insert(home_address, list);
         }
-    }
-}
-
-const fn end_of(outside: Outside) -> Ipv4Addr {
-    match outside {
-        Outside::Ip(address) => address,
-        Outside::Udp(socket) => *socket.ip(),
     }
 }

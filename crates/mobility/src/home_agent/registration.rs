@@ -51,7 +51,7 @@ struct Asked<'a> {
     arrival: Arrival,
 }
 
-/// Why a request is not granted.
+/// Fate of a request that is not granted.
 #[derive(Clone, Copy, Debug)]
 enum Denied {
     /// It is discarded without an answer (section 3.8.2.1); the code says why.
@@ -81,8 +81,8 @@ enum Authenticity {
     Unknown,
 }
 
-/// What surrounds packets in a tunnel, and what the question for one in UDP is answered with.
-type Surroundings = (Outside, Option<UdpAnswer>);
+/// Outer headers of a tunnel, and the answer to the question for one in UDP.
+type OuterHeaders = (Outside, Option<UdpAnswer>);
 
 /// The answer to a question for a tunnel in UDP.
 #[derive(Clone, Copy, Debug)]
@@ -201,8 +201,7 @@ impl HomeAgent {
         }
     }
 
-    /// Whether a foreign agent has authenticated the request. A deregistration needs nothing of the kind
-    /// (section 3.8.1).
+    /// Checks the foreign agent's authenticator. A deregistration needs none (section 3.8.1).
     fn foreign_authenticity(&self, asked: &Asked<'_>) -> Authenticity {
         let foreign = self.config.foreign_agents.get(asked.datagram.source.ip());
         let mut extensions = asked.extensions.authentications(SecuredPair::ForeignHome);
@@ -234,9 +233,9 @@ impl HomeAgent {
         named.or_else(|| associations.first())
     }
 
-    /// What surrounds packets in the tunnel (RFC 3519, section 4.6): UDP where an address translator has
+    /// Chooses the tunnel's outer headers (RFC 3519, section 4.6): UDP where an address translator has
     /// changed the request's source, or where the mobile node insists.
-    fn outside(&self, asked: &Asked<'_>) -> Result<Surroundings, ReplyCode> {
+    fn outside(&self, asked: &Asked<'_>) -> Result<OuterHeaders, ReplyCode> {
         let request = &asked.request;
         let plain = Outside::Ip(request.care_of_address);
         let other_encapsulation = RequestFlags::MINIMAL_ENCAPSULATION | RequestFlags::GRE;
@@ -333,7 +332,8 @@ impl HomeAgent {
         let source = agent_socket(self.config.address);
         let has_moved = old.is_none();
         // A renewal goes on with what is known of the tunnel's MTU.
-        let tunnel = old.unwrap_or_else(|| Tunnel::new(source, granted.outside));
+        let secret = self.secrets.next_u64();
+        let tunnel = old.unwrap_or_else(|| Tunnel::new(now, source, granted.outside, secret));
         let binding = Binding {
             care_of_address,
             tunnel,

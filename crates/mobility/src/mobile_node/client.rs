@@ -411,7 +411,8 @@ impl MobileNode {
             None => Outside::Ip(home_agent),
         };
         if self.tunnel.as_ref().map(Tunnel::outside) != Some(outside) {
-            self.tunnel = Some(Tunnel::new(agent_socket(own), outside));
+            let secret = self.secrets.next_u64();
+            self.tunnel = Some(Tunnel::new(now, agent_socket(own), outside, secret));
         }
         let every = yes.map(|reply| match reply.keep_alive_s {
             0 => KEEP_ALIVE,

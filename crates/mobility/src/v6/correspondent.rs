@@ -8,12 +8,12 @@ use super::message::{
     addresses, is_after, is_reachable, is_unknown, mobility_header, plain, to_home_address, unwrap,
 };
 use super::return_routability::{BindingKey, LONGEST_BINDING, Nonces, TokenKind};
-use crate::budget::Budget;
+use crate::budget::{Answers, Asker};
 use crate::security::Between;
 use crate::transmit::{Transmit, Verdict, Via};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::net::Ipv6Addr;
-use outlast_base::time::{Duration, Instant};
+use outlast_base::time::Instant;
 use outlast_wire::Packet;
 use outlast_wire::mobile_ipv6::{
     AcknowledgementFlags, BindingAcknowledgement, BindingErrorStatus, BindingUpdate, Message,
@@ -36,6 +36,8 @@ pub struct CorrespondentLimits {
     pub bindings: usize,
     /// Answers a second to tests, and to what needs a binding and has none.
     pub answers_per_second: u32,
+    /// Such answers a second to one address.
+    pub answers_per_source: u32,
 }
 
 impl Default for CorrespondentLimits {
@@ -43,6 +45,7 @@ impl Default for CorrespondentLimits {
         Self {
             bindings: 4096,
             answers_per_second: 1000,
+            answers_per_source: 10,
         }
     }
 }
@@ -111,7 +114,7 @@ pub struct Correspondent {
     bindings: BTreeMap<Ipv6Addr, Binding>,
     /// When, which mobile node's.
     expiries: BTreeSet<(Instant, Ipv6Addr)>,
-    answers: Budget,
+    answers: Answers,
     outbox: VecDeque<Transmit>,
     events: VecDeque<CorrespondentEvent>,
     counters: CorrespondentCounters,
@@ -136,13 +139,19 @@ impl Correspondent {
     /// A correspondent without bindings.
     #[must_use]
     pub fn new(now: Instant, config: CorrespondentConfig) -> Self {
-        let per_second = config.limits.answers_per_second.max(1);
+        let CorrespondentLimits {
+            answers_per_second,
+            answers_per_source,
+            ..
+        } = config.limits;
+        let [a, b, c, d, e, f, g, h, ..] = config.secret;
+        let seed = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
         Self {
             limits: config.limits,
             nonces: Nonces::new(now, config.secret),
             bindings: BTreeMap::new(),
             expiries: BTreeSet::new(),
-            answers: Budget::new(now, per_second, Duration::from_secs(1) / per_second),
+            answers: Answers::new(now, answers_per_second, answers_per_source, seed),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             counters: CorrespondentCounters::default(),
@@ -281,7 +290,8 @@ impl Correspondent {
         }
     }
 
-    /// Gives a token to the address that asks, with a message no longer than the question.
+    /// Gives a token to the address that asks. The answer is as long as the question and the token, eight
+    /// bytes more, as RFC 6275, section 6.1.5, has it.
     fn answer_test(
         &mut self,
         now: Instant,
@@ -295,7 +305,7 @@ impl Correspondent {
             self.counters.malformed += 1;
             return;
         }
-        if self.answers.take(now).is_err() {
+        if !self.answers.take(now, Asker::v6(source)) {
             self.counters.unanswered += 1;
             return;
         }
@@ -431,7 +441,7 @@ impl Correspondent {
         (status, key): (Status, Option<BindingKey>),
     ) {
         self.counters.refused += 1;
-        if self.answers.take(now).is_err() {
+        if !self.answers.take(now, Asker::v6(parties.care_of_address)) {
             self.counters.unanswered += 1;
             return;
         }
@@ -465,7 +475,7 @@ impl Correspondent {
     }
 
     fn complain(&mut self, now: Instant, (own, to): (Ipv6Addr, Ipv6Addr), error: Message) {
-        if self.answers.take(now).is_err() {
+        if !self.answers.take(now, Asker::v6(to)) {
             self.counters.unanswered += 1;
             return;
         }

@@ -8,21 +8,25 @@ use super::message::{
     Unwrapped, addresses, is_after as is_later, is_reachable, is_tunnelled, mobility_header,
     to_home_address, unwrap,
 };
-use super::tunnel::{Entered, Tunnel};
+use super::tunnel::{Entered, Tunnel, ends_of_quoted};
 use crate::HomeCounters;
-use crate::budget::Budget;
+use crate::budget::{Answers, Asker, Budget};
 use crate::clock::{NtpClock, is_after, is_near};
 use crate::security::{Between, SecurityAssociation};
 use crate::transmit::{Transmit, Verdict, Via};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::Ipv6Addr;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ipv6::{
     AcknowledgementFlags, BindingAcknowledgement, BindingUpdate, Message, MobilityOptions, Status,
     UpdateFlags, UpdateLifetime, decapsulate,
 };
 use outlast_wire::{Packet, Transport};
+
+/// Reports of refusals: so many at once after a rest, then one in each [`BETWEEN_REPORTS`].
+const REPORTS: u32 = 20;
+const BETWEEN_REPORTS: Duration = Duration::from_secs(1);
 
 /// How a home agent is set up.
 #[derive(Clone, Debug)]
@@ -39,19 +43,24 @@ pub struct HomeAgentConfig {
     pub limits: HomeLimits,
     /// The wall clock.
     pub clock: NtpClock,
+    /// Seed of where refusals are counted, which nobody else may know.
+    pub seed: u64,
 }
 
 /// Caps of a home agent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HomeLimits {
-    /// Acknowledgements a second to updates that nobody has authenticated.
+    /// Refusals a second: forged and recorded updates have them sent, too.
     pub refusals_per_second: u32,
+    /// Refusals a second to one address.
+    pub refusals_per_source: u32,
 }
 
 impl Default for HomeLimits {
     fn default() -> Self {
         Self {
             refusals_per_second: 100,
+            refusals_per_source: 10,
         }
     }
 }
@@ -82,7 +91,7 @@ pub enum HomeEvent {
         /// Where it was.
         care_of_address: Ipv6Addr,
     },
-    /// An update was refused.
+    /// An update was refused, answered or not. Of many in a row only some are told.
     Refused {
         /// For which mobile node it was.
         home_address: Ipv6Addr,
@@ -115,7 +124,8 @@ pub struct HomeAgent {
     expiries: BTreeSet<(Instant, Ipv6Addr)>,
     /// The time in each mobile node's latest update.
     latest: BTreeMap<Ipv6Addr, u64>,
-    refusals: Budget,
+    refusals: Answers,
+    reports: Budget,
     outbox: VecDeque<Transmit>,
     events: VecDeque<HomeEvent>,
     counters: HomeCounters,
@@ -129,6 +139,8 @@ struct Asked<'a> {
     care_of_address: Ipv6Addr,
     /// From which address it was sent.
     source: Ipv6Addr,
+    /// Length of its packet in bytes.
+    length: u32,
 }
 
 /// An acknowledgement to come.
@@ -137,20 +149,26 @@ struct Answer {
     status: Status,
     sequence: u16,
     lifetime: UpdateLifetime,
-    timestamp: u64,
+    /// `None` if the update has none.
+    timestamp: Option<u64>,
 }
 
 impl HomeAgent {
     /// A home agent without bindings.
     #[must_use]
     pub fn new(now: Instant, config: HomeAgentConfig) -> Self {
-        let per_second = config.limits.refusals_per_second.max(1);
+        let HomeLimits {
+            refusals_per_second,
+            refusals_per_source,
+        } = config.limits;
+        let refusals = Answers::new(now, refusals_per_second, refusals_per_source, config.seed);
         Self {
             config,
             bindings: BTreeMap::new(),
             expiries: BTreeSet::new(),
             latest: BTreeMap::new(),
-            refusals: Budget::new(now, per_second, Duration::from_secs(1) / per_second),
+            refusals,
+            reports: Budget::new(now, REPORTS, BETWEEN_REPORTS),
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             counters: HomeCounters::default(),
@@ -177,7 +195,7 @@ impl HomeAgent {
             return Verdict::Taken;
         }
         match unwrap(&packet) {
-            Some(unwrapped) => self.handle_message(now, &unwrapped),
+            Some(unwrapped) => self.handle_message(now, &unwrapped, packet.total_len()),
             None => Verdict::Pass,
         }
     }
@@ -247,7 +265,7 @@ impl HomeAgent {
         &self.counters
     }
 
-    fn handle_message(&mut self, now: Instant, unwrapped: &Unwrapped) -> Verdict {
+    fn handle_message(&mut self, now: Instant, unwrapped: &Unwrapped, length: u32) -> Verdict {
         let (packet, source) = (&unwrapped.packet, unwrapped.source);
         let (Some(bytes), Some((home_address, destination))) =
             (mobility_header(packet), addresses(packet))
@@ -265,6 +283,7 @@ impl HomeAgent {
                     home_address,
                     care_of_address: alternate.unwrap_or(source),
                     source,
+                    length,
                 };
                 self.handle_update(now, &asked);
                 Verdict::Taken
@@ -287,15 +306,16 @@ impl HomeAgent {
             status,
             sequence: asked.update.sequence,
             lifetime: UpdateLifetime::DEREGISTRATION,
-            timestamp: asked.options.timestamp().unwrap_or_default(),
+            timestamp: asked.options.timestamp(),
         };
         match status {
             Status::ACCEPTED => {
                 self.counters.accepted += 1;
-                self.latest.insert(home_address, answer.timestamp);
+                self.latest
+                    .extend(answer.timestamp.map(|one| (home_address, one)));
                 answer.lifetime = self.bind(now, asked);
-                self.acknowledge(asked, answer, association.as_ref());
-                return;
+                let packet = self.acknowledgement(asked, answer, association.as_ref());
+                return self.send(packet, Via::Route);
             }
             Status::SEQUENCE => {
                 self.counters.refused_for_identification += 1;
@@ -305,21 +325,27 @@ impl HomeAgent {
                 self.counters.refused_for_identification += 1;
                 // As in Mobile IPv4: the low half is the update's, the high half the own clock's.
                 let seconds = self.config.clock.at(now) & !u64::from(u32::MAX);
-                answer.timestamp = seconds | (answer.timestamp & u64::from(u32::MAX));
+                let low = answer.timestamp.unwrap_or_default() & u64::from(u32::MAX);
+                answer.timestamp = Some(seconds | low);
             }
             Status::AUTHENTICATION => self.counters.refused_for_authentication += 1,
             _ => {}
         }
         self.counters.refused += 1;
-        self.events.push_back(HomeEvent::Refused {
-            home_address,
-            status,
-        });
-        if association.is_none() && self.refusals.take(now).is_err() {
-            self.counters.unanswered += 1;
-            return;
+        if self.reports.take(now).is_ok() {
+            self.events.push_back(HomeEvent::Refused {
+                home_address,
+                status,
+            });
         }
-        self.acknowledge(asked, answer, association.as_ref());
+        // Anybody can send a forged or a recorded update: the answers are limited, and no longer than that.
+        if self.refusals.take(now, Asker::v6(asked.source)) {
+            let packet = self.acknowledgement(asked, answer, association.as_ref());
+            if packet.total_len() <= asked.length {
+                return self.send(packet, Via::Route);
+            }
+        }
+        self.counters.unanswered += 1;
     }
 
     /// The association that authenticates an update.
@@ -402,49 +428,48 @@ impl HomeAgent {
         Some(binding.tunnel.destination())
     }
 
-    /// Sends an acknowledgement to where the update came from (section 9.5.4), signed if somebody has
+    /// An acknowledgement to where the update came from (section 9.5.4), signed if somebody has
     /// authenticated the update.
-    fn acknowledge(
-        &mut self,
+    fn acknowledgement(
+        &self,
         asked: &Asked<'_>,
         answer: Answer,
         association: Option<&SecurityAssociation>,
-    ) {
+    ) -> Packet {
         let message = Message::BindingAcknowledgement(BindingAcknowledgement {
             status: answer.status,
             flags: AcknowledgementFlags::default(),
             sequence: answer.sequence,
             lifetime: answer.lifetime,
         });
-        let mut message = message.emit().timestamp(answer.timestamp);
+        let mut message = message.emit();
+        if let Some(timestamp) = answer.timestamp {
+            message = message.timestamp(timestamp);
+        }
         if let Some(association) = association {
             let between = Between::new(asked.care_of_address, asked.home_address);
             message = association.sign_v6(between, message);
         }
         let to = (asked.home_address, asked.source);
-        self.send(
-            to_home_address(self.config.address, to, message),
-            Via::Route,
-        );
+        to_home_address(self.config.address, to, message)
     }
 
     /// A router complains of a packet, perhaps one in a tunnel.
     fn handle_error(&mut self, now: Instant, error: &Packet) -> Verdict {
-        let Transport::IcmpError(about) = &error.header().transport else {
+        let Some((_, mobile)) = ends_of_quoted(error) else {
             return Verdict::Pass;
         };
-        let Some(quoted) = about.quoted else {
+        let Some(binding) = self.bindings.get_mut(&mobile) else {
             return Verdict::Pass;
         };
-        let router = self.config.address;
-        let mut tunnels = self.bindings.values_mut().map(|one| &mut one.tunnel);
-        let tunnel = tunnels.find(|one| IpAddr::V6(one.destination()) == quoted.destination);
-        let Some(tunnel) = tunnel else {
-            return Verdict::Pass;
-        };
-        if let Some(packet) = tunnel.handle_error(now, router, error) {
-            self.counters.turned_round += 1;
-            self.send(packet, Via::Route);
+        match binding.tunnel.handle_error(now, self.config.address, error) {
+            Ok(relayed) => {
+                if let Some(packet) = relayed {
+                    self.counters.turned_round += 1;
+                    self.send(packet, Via::Route);
+                }
+            }
+            Err(_) => self.counters.dropped_errors += 1,
         }
         Verdict::Taken
     }

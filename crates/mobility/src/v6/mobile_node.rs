@@ -7,7 +7,7 @@ mod correspondents;
 mod registration;
 
 use super::message::{addresses, from_home_address, is_tunnelled, mobility_header, plain, unwrap};
-use super::tunnel::{Entered, Tunnel};
+use super::tunnel::{Entered, Tunnel, ends_of_quoted};
 use crate::clock::NtpClock;
 use crate::security::SecurityAssociation;
 use crate::transmit::{Transmit, Verdict, Via};
@@ -431,17 +431,25 @@ impl MobileNode {
         let Some(quoted) = about.quoted else {
             return Verdict::Pass;
         };
+        let (home_address, care_of_address) = self.place();
         let home_agent = self.config.home_agent;
         if let Some(tunnel) = &mut self.tunnel
-            && quoted.destination == IpAddr::V6(home_agent)
+            && ends_of_quoted(error).is_some_and(|(source, _)| source == home_address)
         {
             return match tunnel.handle_error(now, home_agent, error) {
-                Some(error) => {
+                Ok(Some(error)) => {
                     self.send(error, Via::Local);
                     Verdict::Taken
                 }
-                None => Verdict::Pass,
+                Ok(None) | Err(_) => Verdict::Pass,
             };
+        }
+        // Of this node's own.
+        if ![home_address, care_of_address]
+            .map(IpAddr::V6)
+            .contains(&quoted.source)
+        {
+            return Verdict::Pass;
         }
         if let (PARAMETER_PROBLEM, MOBILITY_HEADER, IpAddr::V6(correspondent)) =
             (about.kind, quoted.protocol, quoted.destination)

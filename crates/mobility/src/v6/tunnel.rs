@@ -1,7 +1,7 @@
 //! One end of a tunnel between home agent and care-of address (RFC 2473).
 
 use alloc::vec::Vec;
-use core::net::Ipv6Addr;
+use core::net::{IpAddr, Ipv6Addr};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ipv6::{TUNNEL_OVERHEAD, TunnelError, encapsulate, relay_error};
 use outlast_wire::{IcmpNotice, Packet, Transport};
@@ -10,6 +10,8 @@ use outlast_wire::{IcmpNotice, Packet, Transport};
 const MTU_LIFETIME: Duration = Duration::from_secs(600);
 /// Every link carries so much: nobody is told less (RFC 8201, section 4).
 const LEAST_MTU: u32 = 1280;
+const HEADER_LEN: usize = 40;
+const IPV6_IN_IP: u8 = 41;
 
 /// The sending end of a tunnel.
 #[derive(Clone, Debug)]
@@ -92,19 +94,63 @@ impl Tunnel {
         }
     }
 
-    /// A router on the way complains of a packet in the tunnel; what the inner packet's sender is
-    /// told, if enough is quoted.
+    /// A router on the way complains of a packet in the tunnel; what the inner packet's sender is told, if
+    /// enough is quoted. The caller has found the tunnel by [`ends_of_quoted`].
+    ///
+    /// # Errors
+    ///
+    /// [`NotOurs`] if it quotes no packet that can have been sent here.
     pub(super) fn handle_error(
         &mut self,
         now: Instant,
         router: Ipv6Addr,
         error: &Packet,
-    ) -> Option<Packet> {
-        if let Transport::IcmpError(about) = &error.header().transport
-            && let Some(mtu) = about.mtu
-        {
+    ) -> Result<Option<Packet>, NotOurs> {
+        let Transport::IcmpError(about) = &error.header().transport else {
+            return Err(NotOurs);
+        };
+        let quoted = about.quoted.ok_or(NotOurs)?;
+        let is_between_ends = quoted.source == IpAddr::V6(self.source)
+            && quoted.destination == IpAddr::V6(self.destination);
+        if !is_between_ends {
+            return Err(NotOurs);
+        }
+        if let Some(mtu) = about.mtu {
+            let length = quoted_len(error).ok_or(NotOurs)?;
+            // It would have been carried (RFC 8201, section 4).
+            if mtu >= length {
+                return Err(NotOurs);
+            }
             self.mtu = Some((mtu.max(LEAST_MTU), now + MTU_LIFETIME));
         }
-        relay_error(error, router)
+        Ok(relay_error(error, router))
     }
+}
+
+/// The error quotes no packet that can have entered the tunnel here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct NotOurs;
+
+/// Length of the packet that an error quotes, in bytes.
+fn quoted_len(error: &Packet) -> Option<u32> {
+    let &[_, _, _, _, high, low] = error.payload()?.first_chunk()?;
+    Some(u32::from(u16::from_be_bytes([high, low])) + HEADER_LEN as u32)
+}
+
+/// Source and destination of the inner packet that an error about a packet in a tunnel quotes. IPv6 quotes as
+/// much as every link carries (RFC 4443, section 3), so that they are there.
+pub(super) fn ends_of_quoted(error: &Packet) -> Option<(Ipv6Addr, Ipv6Addr)> {
+    let Transport::IcmpError(about) = &error.header().transport else {
+        return None;
+    };
+    let quoted = about.quoted?;
+    let inner: &[u8; HEADER_LEN] = error.payload()?.get(HEADER_LEN..)?.first_chunk()?;
+    if quoted.protocol != IPV6_IN_IP || !quoted.source.is_ipv6() || inner[0] >> 4 != 6 {
+        return None;
+    }
+    let address = |at: usize| {
+        let bytes: [u8; 16] = *inner.get(at..)?.first_chunk()?;
+        Some(Ipv6Addr::from(bytes))
+    };
+    Some((address(8)?, address(24)?))
 }

@@ -3,6 +3,7 @@
 mod network;
 mod network_v6;
 
+mod attackers;
 mod crowd;
 mod detection;
 mod faults;

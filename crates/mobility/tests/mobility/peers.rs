@@ -1,4 +1,8 @@
 //! Peers that others wrote from the RFCs: extensions and fields that Outlast itself never sends.
+#![allow(
+    unreachable_pub,
+    reason = "other files of these tests use the messages"
+)]
 
 use crate::network::HOME_AGENT;
 use crate::security::{
@@ -18,10 +22,10 @@ use outlast_wire::{Packet, Transport};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-const CO_LOCATED: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 7);
+pub const CO_LOCATED: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 7);
 
 /// An authenticator by `key` for any pair.
-fn by(pair: SecuredPair, message: MessageBuilder, spi: u32, key: &[u8]) -> MessageBuilder {
+pub fn by(pair: SecuredPair, message: MessageBuilder, spi: u32, key: &[u8]) -> MessageBuilder {
     use hmac::{Hmac, KeyInit, Mac};
     message.authenticate(pair, spi, 16, |covered| {
         let mac = Hmac::<md5::Md5>::new_from_slice(key).expect("any key");
@@ -29,16 +33,16 @@ fn by(pair: SecuredPair, message: MessageBuilder, spi: u32, key: &[u8]) -> Messa
     })
 }
 
-fn known_key() -> Vec<u8> {
+pub fn known_key() -> Vec<u8> {
     (0..16).collect()
 }
 
 /// Appends a right mobile-home authenticator.
-fn signed(message: MessageBuilder) -> MessageBuilder {
+pub fn signed(message: MessageBuilder) -> MessageBuilder {
     by(SecuredPair::MobileHome, message, 256, &known_key())
 }
 
-/// Whether the mobile node would believe a reply.
+/// True for a reply that the mobile node would believe.
 fn is_signed(bytes: &[u8]) -> bool {
     let (_, extensions) = RegistrationReply::parse(bytes).expect("a reply");
     let one = extensions.only_authentication(SecuredPair::MobileHome);
@@ -190,14 +194,14 @@ fn a_foreign_agent_relays_nothing_to_itself() {
     }
 }
 
-const WISH: UdpTunnelRequest = UdpTunnelRequest {
+pub const WISH: UdpTunnelRequest = UdpTunnelRequest {
     is_forced: false,
     is_via_required_agent: false,
     encapsulation: 4,
 };
 
 /// A request of a mobile node with an address of its own.
-fn co_located(care_of_address: Ipv4Addr, flags: RequestFlags) -> RegistrationRequest {
+pub fn co_located(care_of_address: Ipv4Addr, flags: RequestFlags) -> RegistrationRequest {
     RegistrationRequest {
         flags: RequestFlags::DECAPSULATES | flags,
         care_of_address,
@@ -349,7 +353,7 @@ fn a_foreign_agent_behind_a_translator_gets_a_tunnel_in_udp_if_it_is_known() {
 }
 
 /// A mobile node at an address of its own, and its request.
-fn mobile_node() -> (MobileNode, RegistrationRequest) {
+pub fn mobile_node() -> (MobileNode, RegistrationRequest) {
     let config = MobileNodeConfig {
         home_address: MOBILE,
         home_agent: HOME_AGENT,
@@ -381,7 +385,7 @@ fn mobile_node() -> (MobileNode, RegistrationRequest) {
     (node, request)
 }
 
-fn accept(node: &mut MobileNode, request: &RegistrationRequest, answer: UdpTunnelReply) {
+pub fn accept(node: &mut MobileNode, request: &RegistrationRequest, answer: UdpTunnelReply) {
     let reply = RegistrationReply {
         code: ReplyCode::ACCEPTED,
         lifetime: Lifetime(300),

@@ -149,13 +149,104 @@ pub fn decapsulate(outer: &Packet) -> Result<Packet, EncapsulationError> {
     }
 }
 
+/// The beginning of a packet in a tunnel, as an ICMP error quotes it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TunnelQuote {
+    /// The encapsulator.
+    pub source: Ipv4Addr,
+    /// The decapsulator.
+    pub destination: Ipv4Addr,
+    /// Length of the quoted packet in bytes.
+    pub total_len: u16,
+    /// DF is set.
+    pub must_not_be_cut: bool,
+    /// The content of the outer packet.
+    pub content: QuotedContent,
+}
+
+/// The content of a packet in a tunnel, as far as an error quotes it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum QuotedContent {
+    /// IP in IP.
+    Packet {
+        /// The outer identification less [`identification_base`] of the inner packet.
+        offset: u16,
+        /// Source and destination of the inner packet, if they are quoted.
+        ends: Option<(Ipv4Addr, Ipv4Addr)>,
+    },
+    /// A datagram, perhaps of a tunnel in UDP.
+    Datagram {
+        /// Source and destination port.
+        ports: (u16, u16),
+        /// Length and checksum.
+        length_and_checksum: [u8; 4],
+    },
+}
+
+impl TunnelQuote {
+    /// Reads what an ICMP error quotes; `None` if that is no packet of a tunnel, or too little of one.
+    #[must_use]
+    pub fn of(error: &Packet) -> Option<Self> {
+        if !matches!(error.header.transport, Transport::IcmpError(_)) {
+            return None;
+        }
+        let quote = error.payload()?;
+        let outer: &[u8; HEADER_LEN] = quote.first_chunk()?;
+        let header_len = usize::from(outer[0] & 0x0f) * 4;
+        let is_first = u16::from_be_bytes([outer[6], outer[7]]) & 0x1fff == 0;
+        if outer[0] >> 4 != 4 || header_len < HEADER_LEN || !is_first {
+            return None;
+        }
+        let content = quote.get(header_len..)?;
+        let begin: &[u8; 8] = content.first_chunk()?;
+        let content = match outer[9] {
+            IPV4_IN_IP if begin[0] >> 4 == 4 => {
+                let identification = u16::from_be_bytes([outer[4], outer[5]]);
+                let inner: Option<&[u8; HEADER_LEN]> = content.first_chunk();
+                QuotedContent::Packet {
+                    offset: identification.wrapping_sub(identification_base(begin)),
+                    ends: inner.map(|inner| (address(inner, 12), address(inner, 16))),
+                }
+            }
+            UDP => {
+                let [s0, s1, d0, d1, length_and_checksum @ ..] = *begin;
+                QuotedContent::Datagram {
+                    ports: (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1])),
+                    length_and_checksum,
+                }
+            }
+            _ => return None,
+        };
+        Some(Self {
+            source: address(outer, 12),
+            destination: address(outer, 16),
+            total_len: u16::from_be_bytes([outer[2], outer[3]]),
+            must_not_be_cut: outer[6] & DONT_FRAGMENT != 0,
+            content,
+        })
+    }
+}
+
+const fn address(header: &[u8; HEADER_LEN], at: usize) -> Ipv4Addr {
+    Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3])
+}
+
+/// A number that differs between packets of one source, from the first eight bytes of an IPv4 header: the
+/// identification, and in fragments their place, too.
+#[must_use]
+pub const fn identification_base(header: &[u8; 8]) -> u16 {
+    let &[_, _, _, _, id0, id1, place0, place1] = header;
+    let place = u16::from_be_bytes([place0, place1]) & 0x1fff;
+    u16::from_be_bytes([id0, id1]).wrapping_add(place)
+}
+
 /// Turns an error about a tunnel's outer packet into one for the sender of the inner packet, if it
 /// quotes enough of that (RFC 2003, section 4). `router` is the encapsulator.
 ///
-/// A "too big" tells the tunnel's MTU less the outer header. "Unreachable" and "TTL exceeded" inside
-/// the tunnel become "host unreachable" (RFC 2003, sections 4.1 and 4.4).
+/// A "too big" tells the tunnel's MTU, which is at least `least_mtu`, less the outer header. "Unreachable"
+/// and "TTL exceeded" inside the tunnel become "host unreachable" (RFC 2003, sections 4.1 and 4.4).
 #[must_use]
-pub fn relay_error(error: &Packet, router: Ipv4Addr) -> Option<Packet> {
+pub fn relay_error(error: &Packet, router: Ipv4Addr, least_mtu: u32) -> Option<Packet> {
     let Transport::IcmpError(about) = &error.header.transport else {
         return None;
     };
@@ -176,7 +267,7 @@ pub fn relay_error(error: &Packet, router: Ipv4Addr) -> Option<Packet> {
     }
     let (code, word) = match (about.kind, about.code) {
         (3, 4) => {
-            let mtu = about.mtu?.checked_sub(HEADER_LEN as u32)?;
+            let mtu = about.mtu?.max(least_mtu).checked_sub(HEADER_LEN as u32)?;
             (4, mtu.min(0xffff))
         }
         (3 | 11, _) => (1, 0),

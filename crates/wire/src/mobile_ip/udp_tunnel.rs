@@ -17,7 +17,7 @@ pub struct UdpTunnelRequest {
     pub is_forced: bool,
     /// R: the mobile node registers through a foreign agent that demands it.
     pub is_via_required_agent: bool,
-    /// What is carried: 4 is IP in IP, 0 leaves it to the flags M and G (section 3.1.4).
+    /// Encapsulation inside UDP: 4 is IP in IP, 0 leaves it to the flags M and G (section 3.1.4).
     pub encapsulation: u8,
 }
 

@@ -1,11 +1,11 @@
 //! Mobile IP messages: known vectors, what was written is what is read, and nothing panics.
 
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 use outlast_wire::mobile_ip::{
     AgentAdvertisement, AgentFlags, EncapsulationError, Extension, Lifetime, MessageBuilder,
-    MessageError, OuterHeader, Preference, RegistrationReply, RegistrationRequest, ReplyCode,
-    RequestFlags, RouterAddress, SecuredPair, TunnelData, UdpTunnelReply, UdpTunnelRequest,
-    decapsulate, encapsulate, relay_error, solicitation, solicitation_is_valid,
+    MessageError, OuterHeader, Preference, QuotedContent, RegistrationReply, RegistrationRequest,
+    ReplyCode, RequestFlags, RouterAddress, SecuredPair, TunnelData, TunnelQuote, UdpTunnelReply,
+    UdpTunnelRequest, decapsulate, encapsulate, relay_error, solicitation, solicitation_is_valid,
 };
 use outlast_wire::{IcmpNotice, IpHeader, Packet, TcpHeader, Transport};
 use proptest::collection::vec;
@@ -480,8 +480,9 @@ fn too_big_is_turned_round() {
     let in_tunnel = encapsulate(segment, outer()).expect("it fits");
     let router = [10, 9, 0, 1].into();
     let error = Packet::icmp_error(router, IcmpNotice::TooBig { mtu: 1400 }, &in_tunnel);
-    let relayed = relay_error(&error.expect("an error"), Ipv4Addr::new(10, 1, 0, 1));
-    let relayed = relayed.expect("enough is quoted");
+    let error = error.expect("an error");
+    let own = Ipv4Addr::new(10, 1, 0, 1);
+    let relayed = relay_error(&error, own, 0).expect("enough is quoted");
     crate::common::judge(&relayed.to_bytes());
     assert_eq!(relayed.header().ip.destination, ip().source);
     let Transport::IcmpError(about) = &relayed.header().transport else {
@@ -491,6 +492,24 @@ fn too_big_is_turned_round() {
     let quoted = about.quoted.expect("the inner packet");
     assert_eq!(quoted.destination, ip().destination);
     assert_eq!(quoted.ports, Some((0, 0)));
+    // Nobody is told less than the least.
+    let relayed = relay_error(&error, own, 1450).expect("enough is quoted");
+    let Transport::IcmpError(about) = &relayed.header().transport else {
+        panic!("{relayed:?}");
+    };
+    assert_eq!(about.mtu, Some(1430));
+    let quote = TunnelQuote::of(&error).expect("a tunnel's packet");
+    assert_eq!(quote.source, outer().source);
+    assert_eq!(quote.destination, outer().destination);
+    assert_eq!(u32::from(quote.total_len), in_tunnel.total_len());
+    let QuotedContent::Packet { offset, ends } = quote.content else {
+        panic!("{quote:?}");
+    };
+    let id = ip().identification;
+    assert_eq!(offset, outer().identification.wrapping_sub(id));
+    let (source, destination) = ends.expect("the inner header");
+    assert_eq!(IpAddr::V4(source), ip().source);
+    assert_eq!(IpAddr::V4(destination), ip().destination);
 }
 
 fn known_request() -> RegistrationRequest {

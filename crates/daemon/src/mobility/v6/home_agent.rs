@@ -8,9 +8,9 @@ use crate::control::Notified;
 use crate::failure::Failure;
 use crate::mobility::endpoint::{Endpoint, Role};
 use crate::mobility::home_network::{HomeNetwork, REPLAY_TOLERANCE, counts};
-use crate::mobility::ntp_clock;
 use crate::mobility::operating::fixed;
 use crate::mobility::status::{Mobile, Report};
+use crate::mobility::{ntp_clock, random};
 use outlast_base::time::{Duration, Instant};
 use outlast_linux::clock;
 use outlast_mobility::v6::{HomeAgent, HomeAgentConfig, HomeEvent, HomeLimits};
@@ -45,6 +45,7 @@ impl Home {
             replay_tolerance: REPLAY_TOLERANCE,
             limits: HomeLimits::default(),
             clock: ntp_clock(now),
+            seed: u64::from_ne_bytes(random()?),
         };
         let mut endpoint = Endpoint::open_v6(settings.operating(control), 0)?;
         let address = settings.address;

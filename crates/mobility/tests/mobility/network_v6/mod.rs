@@ -146,6 +146,7 @@ impl Network {
             replay_tolerance: Duration::from_secs(7),
             limits: HomeLimits::default(),
             clock,
+            seed: 1,
         };
         let mut network = Self {
             now,
