@@ -107,7 +107,9 @@ impl HomeAgent {
         arrival: Arrival,
         datagram: &Datagram<'_>,
     ) {
-        let Ok((request, extensions)) = RegistrationRequest::parse(datagram.payload) else {
+        let parsed = RegistrationRequest::parse(datagram.payload);
+        // An answer to a group would have many receivers.
+        let (Ok((request, extensions)), true) = (parsed, is_unicast(*datagram.source.ip())) else {
             self.counters.malformed += 1;
             return;
         };

@@ -475,7 +475,8 @@ impl Correspondent {
     }
 
     fn complain(&mut self, now: Instant, (own, to): (Ipv6Addr, Ipv6Addr), error: Message) {
-        if !self.answers.take(now, Asker::v6(to)) {
+        // An answer to a group would have many receivers.
+        if !is_reachable(to) || !self.answers.take(now, Asker::v6(to)) {
             self.counters.unanswered += 1;
             return;
         }

@@ -274,7 +274,7 @@ impl HomeAgent {
         };
         match Message::parse(home_address, destination, bytes) {
             Ok((Message::BindingUpdate(update), options))
-                if update.flags.has(UpdateFlags::HOME_REGISTRATION) =>
+                if update.flags.has(UpdateFlags::HOME_REGISTRATION) && is_reachable(source) =>
             {
                 let alternate = options.alternate_care_of_address();
                 let asked = Asked {

@@ -107,6 +107,19 @@ fn no_forged_request_gets_a_longer_answer() {
     }
 }
 
+/// One packet in a group's name would be answered to all of its members.
+#[test]
+fn a_group_is_not_answered() {
+    for source in [Ipv4Addr::BROADCAST, Ipv4Addr::new(224, 0, 0, 1)] {
+        let mut wrong = sign(request().emit(), 256);
+        wrong[3] ^= 1;
+        let mut home = HomeAgent::new(Instant::ZERO, home_config());
+        let bytes = answered_bytes(&mut home, Instant::ZERO, source, &wrong);
+        assert_eq!((bytes, home.counters().malformed), (0, 1));
+        assert!(answered_bytes(&mut home, Instant::ZERO, FOREIGN, &wrong) > 0);
+    }
+}
+
 /// A TCP segment with DF, as Linux sends it.
 fn segment(source: Ipv4Addr, destination: Ipv4Addr, identification: u16, length: usize) -> Packet {
     let ip = IpHeader {
