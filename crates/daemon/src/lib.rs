@@ -190,7 +190,8 @@ impl Daemon {
             .map(|at| MetricsSocket::open(at, &poller, METRICS, FIRST_METRICS_CLIENT))
             .transpose()?;
         let began = clock::now();
-        let (pledges, left) = Pledges::begin(&settings);
+        let begun = Pledges::begin(&settings);
+        let (pledges, left) = begun.map_err(|error| Failure::Usage(error.to_string()))?;
         let agents = outbox::open_agents(began, &settings, &poller)?;
         let gateway = gateway_of(began, &settings)?;
         let compression = compressing::open(&settings)?;

@@ -13,6 +13,9 @@ use outlast_linux::guardian::Aftermath;
 use outlast_linux::raw::RawSender;
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, SeqNumber};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -37,6 +40,69 @@ pub(super) fn file_of(settings: &Settings) -> PathBuf {
     settings.control.with_extension("pledges")
 }
 
+/// Refusal to read what stands in place of the file, which says whose connections to reset.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot trust {}: {reason}; remove it, or name another place with --control", path.display())]
+pub(super) struct Untrusted {
+    path: PathBuf,
+    reason: Distrust,
+}
+
+/// The fault of a file.
+#[derive(Debug, thiserror::Error)]
+enum Distrust {
+    #[error("it is no regular file")]
+    NoFile,
+    #[error("it belongs to the user with the number {0}")]
+    Owner(u32),
+    #[error("others may write to it (mode {0:03o})")]
+    Mode(u32),
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+}
+
+/// Opens the file that an earlier process of this user, or of root, has left; `None` if there is none. Waits
+/// for nobody, as a FIFO would have it do.
+fn open_trusted(path: &Path) -> Result<Option<File>, Untrusted> {
+    let untrusted = |reason| Untrusted {
+        path: path.into(),
+        reason,
+    };
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    let mut options = OpenOptions::new();
+    // The flags of `open` are a C int.
+    let opened = options
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // A symbolic link, or a socket.
+        Err(error) if is_no_file(&error) => return Err(untrusted(Distrust::NoFile)),
+        Err(error) => return Err(untrusted(error.into())),
+    };
+    let metadata = file.metadata().map_err(|error| untrusted(error.into()))?;
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
+    if !metadata.is_file() {
+        return Err(untrusted(Distrust::NoFile));
+    }
+    if owner != 0 && owner != geteuid().as_raw() {
+        return Err(untrusted(Distrust::Owner(owner)));
+    }
+    if mode & 0o022 != 0 {
+        return Err(untrusted(Distrust::Mode(mode)));
+    }
+    Ok(Some(file))
+}
+
+fn is_no_file(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::LOOP | Errno::NXIO | Errno::NODEV)
+    )
+}
+
 /// The file of this process.
 #[derive(Debug)]
 pub(super) struct Pledges {
@@ -52,9 +118,15 @@ pub(super) struct Pledges {
 
 impl Pledges {
     /// Begins a new file. Also returns the pledges of an earlier process, whose file is removed.
-    pub(super) fn begin(settings: &Settings) -> (Self, Vec<Pledge>) {
-        let path = file_of(settings);
-        let left = File::open(&path).map_or_else(|_| Vec::new(), |file| read(&file));
+    ///
+    /// # Errors
+    /// [`Untrusted`] if something is there that no earlier process of this user has left.
+    pub(super) fn begin(settings: &Settings) -> Result<(Self, Vec<Pledge>), Untrusted> {
+        Self::begin_at(file_of(settings))
+    }
+
+    fn begin_at(path: PathBuf) -> Result<(Self, Vec<Pledge>), Untrusted> {
+        let left = open_trusted(&path)?.map_or_else(Vec::new, |file| read(&file));
         // A guardian that still reads the file sees that another daemon has taken over.
         let _ = std::fs::remove_file(&path);
         let mut pledges = Self {
@@ -69,7 +141,7 @@ impl Pledges {
         for pledge in &left {
             pledges.note(pledge.numbers.flow, Some(*pledge));
         }
-        (pledges, left)
+        Ok((pledges, left))
     }
 
     /// Whether nothing is written down.
@@ -158,8 +230,10 @@ const fn offset(place: usize) -> u64 {
 /// may be away: it is asked until somebody else takes care of it, or for a quarter of an hour. What it
 /// answers goes to the near host, whose kernel knows no such connection any more, and says so.
 pub(super) fn settle(path: &Path, mark: u32, aftermath: &Aftermath<'_>) {
-    let Ok(file) = File::open(path) else {
-        return;
+    let file = match open_trusted(path) {
+        Ok(Some(file)) => file,
+        Ok(None) => return,
+        Err(error) => return aftermath.say(&error.to_string()),
     };
     // The next daemon may make a file that gets the same number.
     let identity = |data: std::fs::Metadata| (data.ino(), data.mtime(), data.mtime_nsec());
@@ -315,6 +389,71 @@ mod tests {
             },
             stamps,
         }
+    }
+
+    #[test]
+    fn what_an_earlier_process_has_left_is_read_and_removed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("wwan0.pledges");
+        let left = pledge("192.0.2.1:80", None);
+        let (mut before, nothing) = Pledges::begin_at(path.clone()).expect("nothing is there");
+        assert_eq!(nothing, []);
+        before.note(left.numbers.flow, Some(left));
+        let (after, found) = Pledges::begin_at(path).expect("it is this user's");
+        assert_eq!(found, [left]);
+        assert!(after.has(&left.numbers.flow));
+    }
+
+    /// Whoever may write to the directory could have the daemon wait, or reset others' connections.
+    #[test]
+    fn what_somebody_else_may_have_written_is_refused_without_waiting() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        use std::os::unix::fs::{PermissionsExt, chown, symlink};
+        use std::os::unix::net::UnixListener;
+        let place = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| place.path().join(name);
+        let record = to_bytes(&pledge("192.0.2.1:80", None));
+        let write = |name: &str, mode| {
+            std::fs::write(at(name), record).expect("ours");
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(at(name), permissions).expect("ours");
+        };
+        mknodat(CWD, at("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
+        std::fs::create_dir(at("directory")).expect("ours");
+        let _listener = UnixListener::bind(at("socket")).expect("ours");
+        write("good", 0o600);
+        symlink(at("good"), at("link")).expect("ours");
+        write("writable", 0o620);
+        write("strange", 0o600);
+        let no_file = "it is no regular file";
+        let mut cases = vec![
+            ("fifo", no_file.to_owned()),
+            ("directory", no_file.to_owned()),
+            ("socket", no_file.to_owned()),
+            ("link", no_file.to_owned()),
+            ("writable", "others may write to it (mode 620)".to_owned()),
+        ];
+        if geteuid().is_root() {
+            chown(at("strange"), Some(65_534), None).expect("as root");
+            cases.push((
+                "strange",
+                "it belongs to the user with the number 65534".to_owned(),
+            ));
+        }
+        for (name, reason) in cases {
+            let path = at(name);
+            let (told, heard) = std::sync::mpsc::channel();
+            let begin = move || told.send(Pledges::begin_at(path).map(|(_, left)| left.len()));
+            std::thread::spawn(begin);
+            let begun = heard.recv_timeout(Duration::from_secs(20));
+            let error = begun
+                .expect("it does not wait")
+                .expect_err(name)
+                .to_string();
+            assert!(error.contains(&reason), "{name}: {error}");
+            assert!(error.contains("--control"), "{name}: {error}");
+        }
+        assert!(Pledges::begin_at(at("good")).is_ok(), "the control");
     }
 
     #[test]

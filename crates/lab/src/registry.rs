@@ -241,7 +241,8 @@ fn directory() -> PathBuf {
         Some(runtime) if Path::new(&runtime).is_absolute() => {
             PathBuf::from(runtime).join("outlast")
         }
-        _ if geteuid().is_root() => PathBuf::from("/run/outlast"),
+        // Others have to reach the daemons' directory, `/run/outlast`, and the user of a unit may own it.
+        _ if geteuid().is_root() => PathBuf::from("/run/outlast-labs"),
         _ => PathBuf::from(format!("/tmp/outlast-{}", geteuid().as_raw())),
     }
 }
