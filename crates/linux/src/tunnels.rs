@@ -427,4 +427,104 @@ mod tests {
             Err(error) => outlast_skip::skip(error.lack().what),
         }
     }
+
+    /// By the outer identification user space knows errors about packets that it has not seen.
+    #[test]
+    fn the_outer_identification_differs_from_the_inner_one_by_the_tunnels_number() {
+        use crate::netlink::{InterfaceSettings, Prefix, Route, RouteSocket};
+        use crate::poller::{Interest, Poller, Token};
+        use crate::protocol::{ProtocolReceiver, ip_packet};
+        use crate::raw::{RawSender, Sent};
+        use crate::tun::Tun;
+        let (Some(namespace), Some(other)) = (fresh_namespace(), fresh_namespace()) else {
+            return;
+        };
+        let up = InterfaceSettings {
+            up: Some(true),
+            ..InterfaceSettings::default()
+        };
+        let (entrance, _) = tunnel();
+        let (near, far) = (Ipv4Addr::new(10, 9, 0, 2), Ipv4Addr::new(10, 9, 0, 7));
+        let entrance = Entrance {
+            source: near,
+            destination: far,
+            identification_offset: 0xfff0,
+            ..entrance
+        };
+        let config = KernelTunnelConfig {
+            entering: MobileIs::Destination,
+            leaving: MobileIs::Source,
+            forwards: false,
+            mobiles: 1,
+        };
+        let equip = |routes: &mut RouteSocket, name: &str, address: Ipv4Addr| {
+            let index = routes.interface(name).expect("made");
+            routes.configure(index, &up).expect("up");
+            let address = address.into();
+            let prefix = Prefix {
+                address,
+                length: 24,
+            };
+            routes.add_address(index, prefix).expect("free");
+            index
+        };
+        let begin = || -> Result<(KernelTunnels, Tun), KernelTunnelError> {
+            let mut routes = RouteSocket::open().expect("netlink");
+            let end = other.as_fd();
+            routes
+                .add_veth("near0", "far0", Some(end))
+                .expect("a cable");
+            let cable = equip(&mut routes, "near0", near);
+            let device = Tun::create("mobiles0").expect("TUN devices");
+            let index = routes.interface("mobiles0").expect("made");
+            routes.configure(index, &up).expect("up");
+            let way = Route {
+                destination: Prefix::of_host(MOBILE.into()),
+                interface: index,
+                gateway: None,
+                congestion_control: None,
+            };
+            routes.add_route(&way).expect("free");
+            let mut tunnels = KernelTunnels::load(&config)?;
+            tunnels.attach_device(index)?;
+            let entrance = Entrance {
+                way: Some((cable, 1500)),
+                ..entrance
+            };
+            tunnels.set_entrance(MOBILE, Some(&entrance))?;
+            Ok((tunnels, device))
+        };
+        let begun = match namespace.run(begin).expect("enter") {
+            Ok(begun) => begun,
+            Err(error) => return outlast_skip::skip(error.lack().what),
+        };
+        let listen = || {
+            let mut routes = RouteSocket::open().expect("netlink");
+            equip(&mut routes, "far0", far);
+            ProtocolReceiver::open(4, far.into()).expect("raw sockets")
+        };
+        let receiver = other.run(listen).expect("enter");
+        let send = || {
+            let source = Ipv4Addr::new(192, 0, 2, 1);
+            let packet = ip_packet(source.into(), MOBILE.into(), 200, b"payload");
+            let mut packet = packet.expect("one family");
+            packet[4..7].copy_from_slice(&[0x12, 0x34, 0x40]);
+            let sender = RawSender::open(0, None).expect("raw sockets");
+            let sent = sender.send(MOBILE.into(), &packet).expect("sent");
+            assert_eq!(sent, Sent::Accepted);
+        };
+        namespace.run(send).expect("enter");
+        let mut poller = Poller::new().expect("epoll");
+        poller
+            .add(&receiver, Token(1), Interest::Readable)
+            .expect("epoll");
+        assert_eq!(poller.wait().expect("epoll").count(), 1);
+        let mut buffer = [0; 100];
+        let outer = receiver.receive_whole(&mut buffer).expect("no error");
+        let outer = outer.expect("it is readable");
+        let [inner, outside] = [24, 4].map(|at| u16::from_be_bytes([outer[at], outer[at + 1]]));
+        assert_eq!(inner, 0x1234);
+        assert_eq!(outside, 0x1224, "the sum wraps");
+        drop(begun);
+    }
 }
