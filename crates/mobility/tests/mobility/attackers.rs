@@ -479,9 +479,9 @@ fn replays_of_updates_are_answered_within_limits_and_told_of_a_few_times() {
     network.place(0, Some(1));
     network.run(v6::ms(100));
     let update = network.posted.iter().map(|(_, packet)| packet);
-    let update =
+    let mut update =
         update.filter(|packet| outlast_wire::mobile_ipv6::home_address_of(packet).is_some());
-    let recorded = update.cloned().next().expect("an update");
+    let recorded = update.next().cloned().expect("an update");
     network.home_events.clear();
     let before = network.posted.len();
     for _ in 0..1_000 {
