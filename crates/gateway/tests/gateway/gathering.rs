@@ -1,6 +1,8 @@
 //! `hold`: the far host's answers to what was kept go to the near host together.
 
 use crate::path::{MSS, Path, Sent};
+use outlast_base::time::{Duration, Instant};
+use outlast_gateway::gateway::SilenceConfig;
 use outlast_gateway::mechanisms::path::{PathMechanismKind, SendReason, TakeReason};
 
 /// Segments that the sender had on their way when the link went.
@@ -68,6 +70,34 @@ fn an_answer_waits_for_a_round_trip_without_news() {
     path.after_ms(200);
     let newest = (Sent::Rereceived(3 * MSS), SendReason::Gathered);
     assert_eq!(heard(&mut path), [newest]);
+}
+
+/// After a silence nobody knows what has arrived: the rest goes out after a round trip, and only then answers to it can come.
+#[test]
+fn an_answer_waits_until_the_rest_has_gone_out() {
+    let mut path = Path::listening(PathMechanismKind::Hold, SilenceConfig::default()).settled();
+    path.data(0, MSS);
+    path.after_ms(40);
+    path.far_ack(MSS);
+    for n in 1..=KEPT {
+        path.data(n * MSS, MSS);
+    }
+    path.after_ms(300);
+    path.data(MSS, MSS);
+    path.after_ms(4_000);
+    path.sent();
+    path.far_ack(2 * MSS);
+    path.taken();
+    let mut sent = Vec::new();
+    while !sent.contains(&Sent::Data(KEPT * MSS, MSS, 0)) {
+        path.after_ms(5);
+        sent.extend(path.sent());
+        assert!(path.now().since(Instant::ZERO) < Duration::from_secs(10));
+    }
+    let heard = |sent: &[Sent]| sent.iter().any(|one| matches!(one, Sent::Rereceived(_)));
+    assert!(!heard(&sent), "{sent:?}");
+    path.far_ack(5 * MSS);
+    assert_eq!(path.taken(), [TakeReason::Gathered]);
 }
 
 /// The gateway fills the hole: to its sender, what came out of order would be as late as the rest.

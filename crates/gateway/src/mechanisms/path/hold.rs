@@ -202,13 +202,6 @@ impl PathMechanism for Hold {
 
     fn handle_timeout(&mut self, cx: &mut Context<'_>) {
         self.nudge.handle_timeout(cx.now, cx.link);
-        if self.gathered.is_due(cx.now) {
-            match self.kept.has_lost() {
-                // The rest has not had its turn.
-                true => self.gathered.postpone(cx.now, cx.flow.rtt.patience()),
-                false => self.hand_over(cx),
-            }
-        }
         self.sleepers.handle_timeout(cx.now);
         self.path_mtu.handle_timeout(cx.now);
         if let Some(watch) = self.stand_in.takes_over(cx.now, self.kept.end()) {
@@ -218,17 +211,17 @@ impl PathMechanism for Hold {
                 Watch::ShownHole => self.fill_shown_holes(),
             }
         }
-        let Some(episode) = self.stage.episode_mut() else {
-            return;
-        };
-        let aside_is_over = episode.end_aside_if_due(cx.now);
-        if aside_is_over {
-            self.kept.forget_gap();
+        self.end_doubts(cx.now);
+        if self.gathered.is_due(cx.now) {
+            let doubts = self.stage.episode().is_some_and(Episode::doubts);
+            match doubts || self.kept.has_lost() {
+                // The rest has not had its turn.
+                true => self.gathered.postpone(cx.now, cx.flow.rtt.patience()),
+                false => self.hand_over(cx),
+            }
         }
-        if episode.end_doubt_if_due(cx.now) | aside_is_over {
-            self.kept.lose_transmitted(episode.target(), self.scope);
-        }
-        if episode.kick_is_due(cx.now) {
+        let episode = self.stage.episode_mut();
+        if episode.is_some_and(|episode| episode.kick_is_due(cx.now)) {
             self.repeat_kick(cx);
         }
     }
@@ -405,6 +398,20 @@ impl Hold {
         }
         self.gathered.clear(cx.budget);
         Verdict::Pass
+    }
+
+    /// Counts what was merely transmitted as lost, and lets go what was set aside, once their time is over.
+    fn end_doubts(&mut self, now: Instant) {
+        let Some(episode) = self.stage.episode_mut() else {
+            return;
+        };
+        let aside_is_over = episode.end_aside_if_due(now);
+        if aside_is_over {
+            self.kept.forget_gap();
+        }
+        if episode.end_doubt_if_due(now) | aside_is_over {
+            self.kept.lose_transmitted(episode.target(), self.scope);
+        }
     }
 
     /// Gives the near host the answer that waits.

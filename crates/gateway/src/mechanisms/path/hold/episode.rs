@@ -229,6 +229,11 @@ impl Episode {
         self.duplicates > sent
     }
 
+    /// True while what was merely transmitted may still arrive.
+    pub(super) const fn doubts(&self) -> bool {
+        self.doubt.until().is_some()
+    }
+
     /// Whether the far host has answered, and something may still arrive that the link has kept.
     pub(super) const fn awaits_more(&self) -> bool {
         matches!(self.doubt, Doubt::Listening { .. } | Doubt::Answered { .. })
