@@ -109,7 +109,7 @@ impl Figure for Comparison {
             .table(counts(&compared))
             .table(medians(&compared, extent, self.0, runs))
             .table(worst(&compared))
-            .claims(claims(&compared, self.0))
+            .claims(claims(&compared, extent, self.0))
             .highlight(Highlight {
                 label: "No worse".to_owned(),
                 value: no_worse.map_or("–".to_owned(), |share| Unit::Share.show(share.value)),
@@ -388,17 +388,13 @@ fn worst(compared: &[Compared]) -> Table {
     table
 }
 
-fn claims(compared: &[Compared], world: World) -> Vec<Judged> {
+fn claims(compared: &[Compared], extent: Extent, world: World) -> Vec<Judged> {
     let place = match world {
         World::Kernel => IN_GUESTS.name,
         _ => IN_SIM.name,
     };
     let own = |statement: String| own_claim(place, statement, Unit::Share, Published::AtLeast(1.0));
-    let kinds = kinds().filter(|(measure, quantity)| {
-        compared
-            .iter()
-            .any(|one| (one.measure, one.quantity) == (*measure, *quantity))
-    });
+    let kinds = kinds().filter(|(measure, _)| cells::measures(extent, world).contains(measure));
     let judged = kinds.map(|(measure, quantity)| {
         let of = compared.iter().filter(move |one| (one.measure, one.quantity) == (measure, quantity));
         let statement = format!(

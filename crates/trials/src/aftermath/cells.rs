@@ -22,6 +22,10 @@ const START: Duration = Duration::from_secs(3);
 const SPREAD: Duration = Duration::from_secs(1);
 /// Time from link-up, or from the end of the loss, to the end of a run.
 const AFTER: Duration = Duration::from_secs(10);
+/// Time from link-up, or from the end of the loss, that the workload fills.
+const FILLED: Duration = Duration::from_secs(7);
+/// A request, its answer and the pause behind it.
+const EXCHANGE: Duration = Duration::from_millis(113);
 /// The kernel on which the cells are carried out in guests.
 pub(super) const KERNEL: &str = "6.12";
 
@@ -92,10 +96,14 @@ impl Task {
         }
     }
 
-    /// The tables of the workload, which is not done before the run ends.
-    fn to_toml(self) -> String {
-        let bulk =
-            |direction| format!("kind = \"bulk\"\nbytes = \"1 GB\"\ndirection = \"{direction}\"\n");
+    /// The tables of the workload: as much as fills the link for `connected`.
+    fn to_toml(self, connected: Duration) -> String {
+        // A segment of 1500 bytes has 1448 of payload.
+        let millis = u64::try_from(connected.as_millis()).unwrap_or(u64::MAX);
+        let bytes = u64::from(RATE) * 125 * millis * 1_448 / 1_500;
+        let bulk = |direction| {
+            format!("kind = \"bulk\"\nbytes = \"{bytes} B\"\ndirection = \"{direction}\"\n")
+        };
         match self {
             Self::Download => format!("[workload]\n{}", bulk("download")),
             Self::Upload => format!("[workload]\n{}", bulk("upload")),
@@ -104,11 +112,11 @@ impl Task {
                 bulk("upload"),
                 bulk("download")
             ),
-            Self::Requests => {
-                "[workload]\nkind = \"request-response\"\nrequests = 100000\nrequest = \"200 B\"\n\
-                               response = \"1 kB\"\nthink = \"50 ms\"\n"
-                    .to_owned()
-            }
+            Self::Requests => format!(
+                "[workload]\nkind = \"request-response\"\nrequests = {}\nrequest = \"200 B\"\n\
+                 response = \"1 kB\"\nthink = \"50 ms\"\n",
+                connected.as_millis() / EXCHANGE.as_millis()
+            ),
         }
     }
 }
@@ -200,7 +208,11 @@ pub(super) fn cells(extent: Extent, world: World) -> Vec<Cell> {
         true => &[30],
         false => &[5, 30, 90],
     };
-    let tasks = &Task::ALL[..if is_quick || is_kernel { 2 } else { Task::ALL.len() }];
+    let tasks = &Task::ALL[..if is_quick || is_kernel {
+        2
+    } else {
+        Task::ALL.len()
+    }];
     let mut cells = Vec::new();
     for &congestion in congestions {
         for &(sack, timestamps) in options {
@@ -238,7 +250,7 @@ pub(super) const fn repeats(extent: Extent, world: World) -> u32 {
     match (extent, world) {
         (Extent::Quick, _) => 1,
         (Extent::Full, World::Kernel) => 2,
-        (Extent::Full, _) => 6,
+        (Extent::Full, _) => 3,
     }
 }
 
@@ -346,10 +358,10 @@ impl Cell {
             self.indicators,
             index + 1,
             quoted(end),
-            self.task.to_toml(),
+            self.task.to_toml(end - length - AFTER + FILLED),
             timeouts = help.timeouts(),
         );
-        let job = Job::from_toml(name, text, 0);
+        let job = Job::from_toml(name, text, index);
         match world {
             World::Kernel => job.in_guest(KernelTrial { version: KERNEL }),
             world => job.in_world(world),
