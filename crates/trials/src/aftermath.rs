@@ -107,6 +107,7 @@ impl Figure for Comparison {
         let no_worse = share_no_worse(compared.iter());
         Part::new("What follows the outage")
             .table(counts(&compared))
+            .table(by_options(&compared))
             .table(medians(&compared, extent, self.0, runs))
             .table(worst(&compared))
             .claims(claims(&compared, extent, self.0))
@@ -280,15 +281,52 @@ fn counts(compared: &[Compared]) -> Table {
                 })
             };
             let (all, worse) = (of().count(), of().filter(|one| one.is_worse()).count());
-            row.push(match (all, worse) {
-                (0, _) => Shown::missing(),
-                (_, 0) => Shown::from(format!("0 of {all}")).tone(Tone::Good),
-                _ => Shown::from(format!("{worse} of {all}")).tone(Tone::Bad),
-            });
+            row.push(worse_of(all, worse));
         }
         if row.len() > 1 && compared.iter().any(|one| one.measure == measure) {
             table.push(row);
         }
+    }
+    table
+}
+
+fn worse_of(all: usize, worse: usize) -> Shown {
+    match (all, worse) {
+        (0, _) => Shown::missing(),
+        (_, 0) => Shown::from(format!("0 of {all}")).tone(Tone::Good),
+        _ => Shown::from(format!("{worse} of {all}")).tone(Tone::Bad),
+    }
+}
+
+/// Worse cells of all, by the options that the connections have.
+fn by_options(compared: &[Compared]) -> Table {
+    let mut columns = vec![Column::text("options", "Options")];
+    columns.extend(kinds().map(|(measure, quantity)| {
+        let title = title(measure, quantity);
+        Column::text(title.clone(), title)
+    }));
+    let mut table =
+        Table::new(columns).titled("The same by TCP options, hold at either end and at both");
+    for (name, options) in [
+        ("SACK and timestamps", (true, true)),
+        ("SACK alone", (true, false)),
+        ("timestamps alone", (false, true)),
+        ("neither", (false, false)),
+    ] {
+        let mut row = vec![Shown::from(name)];
+        for (measure, quantity) in kinds() {
+            let of = || {
+                compared.iter().filter(|one| {
+                    (one.cell.sack, one.cell.timestamps) == options
+                        && (one.measure, one.quantity) == (measure, quantity)
+                })
+            };
+            row.push(worse_of(
+                of().count(),
+                of().filter(|one| one.is_worse()).count(),
+            ));
+        }
+        table.push(row);
     }
     table
 }
