@@ -14,8 +14,9 @@ use outlast_base::time::{Duration, Instant};
 /// Time that a peer may leave data unanswered before it is asked.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Age of a sign of life up to which data counts as its answer.
-const ANSWER: Duration = Duration::from_millis(100);
+/// Age of a sign of life up to which data counts as its answer: longer than acknowledgements are delayed (RFC 9293, section
+/// 3.8.6.3; 200 ms with most stacks).
+const ANSWER: Duration = Duration::from_millis(250);
 
 /// The stages of silence.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -104,19 +105,19 @@ mod tests {
     #[test]
     fn data_is_owed_a_sign_of_life_unless_it_answers_one() {
         let mut peer = Liveness::new(at(0));
-        peer.note_data(at(99));
+        peer.note_data(at(249));
         assert_eq!(peer.due(), None);
-        peer.note_data(at(100));
+        peer.note_data(at(250));
         peer.note_data(at(400));
-        assert_eq!(peer.due(), Some(at(600)), "the first one counts");
-        assert!(!peer.ask(at(599)) && !peer.is_asked());
-        assert!(peer.ask(at(600)) && peer.is_asked());
-        assert!(!peer.ask(at(700)), "once");
-        assert!(!peer.is_lost(at(1_099), Duration::from_secs(1)));
-        assert!(peer.is_lost(at(1_100), Duration::from_secs(1)));
-        peer.note_heard(at(1_200));
+        assert_eq!(peer.due(), Some(at(750)), "the first one counts");
+        assert!(!peer.ask(at(749)) && !peer.is_asked());
+        assert!(peer.ask(at(750)) && peer.is_asked());
+        assert!(!peer.ask(at(800)), "once");
+        assert!(!peer.is_lost(at(1_249), Duration::from_secs(1)));
+        assert!(peer.is_lost(at(1_250), Duration::from_secs(1)));
+        peer.note_heard(at(1_300));
         assert_eq!((peer.due(), peer.is_asked()), (None, false));
-        peer.note_request(at(1_210));
-        assert_eq!(peer.due(), Some(at(1_710)), "a request always is");
+        peer.note_request(at(1_310));
+        assert_eq!(peer.due(), Some(at(1_810)), "a request always is");
     }
 }

@@ -13,8 +13,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
 
-/// Time beyond a round trip that the peer has after its R1.
-const GRACE: Duration = Duration::from_millis(100);
+/// Time beyond a round trip that the peer has after its R1, which was signed long before: its answer has to be signed, and
+/// small or busy processors take tenths of a second for that.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// The longest round trip that is waited for.
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(2);

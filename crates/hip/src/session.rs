@@ -324,6 +324,8 @@ impl Session {
         let (now, locals) = (context.now, context.locals);
         let was_at = former.addresses.path(now, locals);
         let begun = former.updates.readdressing_since();
+        self.readdressings = former.readdressings;
+        self.last_readdressing = former.last_readdressing;
         self.recent = former.recent;
         self.first_flight = former.first_flight;
         let Some(path) = self.addresses.path(now, locals) else {
