@@ -7,7 +7,7 @@ use cells::{Cell, Help, LOSS, Measure, Place, RATE, ROUND_TRIP, Task, by};
 use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Experiment, Extent, Figure, Part};
 use outlast_experiments::job::Job;
-use outlast_experiments::present::{median, own_claim};
+use outlast_experiments::present::{mean, median, own_claim};
 use outlast_experiments::record::{Record, Runs};
 use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::page::Highlight;
@@ -242,15 +242,10 @@ fn title(measure: Measure, quantity: Quantity) -> String {
 }
 
 fn share_no_worse<'a>(compared: impl Iterator<Item = &'a Compared>) -> Option<Measured> {
-    let (mut all, mut good) = (0, 0);
-    for one in compared {
-        all += 1;
-        good += usize::from(!one.is_worse());
-    }
-    (all > 0).then(|| Measured {
-        value: f64::from(good as u32) / f64::from(all),
+    let good = compared.map(|one| f64::from(u8::from(!one.is_worse())));
+    mean(good).map(|share| Measured {
         standard_deviation: None,
-        count: usize::try_from(all).unwrap_or(usize::MAX),
+        ..share
     })
 }
 
@@ -283,7 +278,7 @@ fn counts(compared: &[Compared]) -> Table {
             let (all, worse) = (of().count(), of().filter(|one| one.is_worse()).count());
             row.push(worse_of(all, worse));
         }
-        if row.len() > 1 && compared.iter().any(|one| one.measure == measure) {
+        if compared.iter().any(|one| one.measure == measure) {
             table.push(row);
         }
     }

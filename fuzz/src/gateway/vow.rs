@@ -314,7 +314,7 @@ impl World {
         }
     }
 
-    /// What the far host of a connection has said, the newest first.
+    /// Segments of a connection's far host, the newest first.
     fn said_by_far(&self, key: FlowKey) -> impl Iterator<Item = &TcpHeader> {
         let packets = self.shown.seen(FromLink).iter().rev();
         let own =

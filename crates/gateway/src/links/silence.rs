@@ -184,8 +184,8 @@ impl FlowSilence {
     /// arrived. The near host has not asked, and without SACK would count it as a duplicate (RFC 5681,
     /// section 2).
     ///
-    /// What it acknowledges is news to the near host, though not to the gateway, if it was only said in a keep-alive:
-    /// its sequence number is old, and a host drops it, once it has answered (RFC 9293, section 3.10.7.4).
+    /// An acknowledgement that came before only in a keep-alive is news to the near host, though not to the gateway: a
+    /// keep-alive's sequence number is old, and a host answers and drops it (RFC 9293, section 3.10.7.4).
     pub(super) fn take_answer(
         &mut self,
         now: Instant,

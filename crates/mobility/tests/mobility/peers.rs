@@ -385,14 +385,19 @@ pub fn mobile_node() -> (MobileNode, RegistrationRequest) {
     (node, request)
 }
 
-pub fn accept(node: &mut MobileNode, request: &RegistrationRequest, answer: UdpTunnelReply) {
-    let reply = RegistrationReply {
+/// The reply that accepts `request`, unsigned.
+fn acceptance(request: &RegistrationRequest) -> RegistrationReply {
+    RegistrationReply {
         code: ReplyCode::ACCEPTED,
         lifetime: Lifetime(300),
         home_address: MOBILE,
         home_agent: HOME_AGENT,
         identification: request.identification,
-    };
+    }
+}
+
+pub fn accept(node: &mut MobileNode, request: &RegistrationRequest, answer: UdpTunnelReply) {
+    let reply = acceptance(request);
     let bytes = signed(reply.emit().udp_tunnel_reply(answer)).finish();
     let packet = datagram(HOME_AGENT, CO_LOCATED, 64, &bytes);
     let _ = node.handle_packet(Instant::ZERO, ARRIVAL, &packet);
@@ -434,13 +439,7 @@ fn a_mobile_node_understands_every_answer_about_its_tunnel() {
 #[test]
 fn a_mobile_node_believes_no_reply_with_a_wrong_authenticator() {
     let (mut node, request) = mobile_node();
-    let reply = RegistrationReply {
-        code: ReplyCode::ACCEPTED,
-        lifetime: Lifetime(300),
-        home_address: MOBILE,
-        home_agent: HOME_AGENT,
-        identification: request.identification,
-    };
+    let reply = acceptance(&request);
     let once = signed(reply.emit());
     let twice = by(SecuredPair::MobileHome, once.clone(), 256, b"another's");
     for (message, is_believed) in [(twice, false), (once, true)] {

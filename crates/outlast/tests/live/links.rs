@@ -270,8 +270,8 @@ fn is_none_the_worse(bed: &Bed) {
     are_none_the_worse(bed, [Over::Ebpf, Over::Nfqueue], suffer, |_| {});
 }
 
-/// What `suffer` measures over both kinds of outage is no longer with a daemon at each end, over these data paths, than without
-/// one. `look` has a look at the near one at the end.
+/// Asserts that the stalls which `suffer` measures over both kinds of outage are no longer with a daemon at each end, over these
+/// data paths, than without one. `look` inspects the near daemon at the end.
 #[track_caller]
 fn are_none_the_worse(
     bed: &Bed,

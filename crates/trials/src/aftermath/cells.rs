@@ -64,7 +64,7 @@ pub(super) enum Place {
     Both,
 }
 
-/// What a run measures.
+/// The subject of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Measure {
     /// First bytes after the outage, and the five seconds behind it.
@@ -73,7 +73,7 @@ pub(super) enum Measure {
     LossAfter(u64),
 }
 
-/// What the runs have in common that are compared with each other.
+/// The parameters of the runs that are compared with each other.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Cell {
     pub(super) congestion: Congestion,
@@ -233,13 +233,13 @@ pub(super) fn cells(extent: Extent, world: World) -> Vec<Cell> {
     cells
 }
 
-/// What is measured of each cell in `world`.
+/// The measures of each cell in `world`.
 pub(super) fn measures(extent: Extent, world: World) -> &'static [Measure] {
     let is_short = extent == Extent::Quick || world == World::Kernel;
     &Measure::ALL[..if is_short { 2 } else { Measure::ALL.len() }]
 }
 
-/// What helps in `world`.
+/// The helps that `world` has.
 pub(super) fn helps(world: World) -> impl Iterator<Item = Help> {
     let all = Help::ALL.into_iter();
     all.filter(move |help| world != World::Kernel || help.is_in_guests())
@@ -272,14 +272,6 @@ pub(super) fn jobs(extent: Extent, world: World) -> Vec<Job> {
 impl Cell {
     /// Its parameters, in words.
     pub(super) fn label(self) -> String {
-        let Self {
-            congestion,
-            sack,
-            timestamps,
-            indicators,
-            outage_s,
-            task,
-        } = self;
         let with = |name: &str, has: bool| {
             if has {
                 String::new()
@@ -288,11 +280,13 @@ impl Cell {
             }
         };
         format!(
-            "{}, {congestion}{}{}, {}, {outage_s} s",
-            task.title(),
-            with("SACK", sack),
-            with("timestamps", timestamps),
-            by(indicators)
+            "{}, {}{}{}, {}, {} s",
+            self.task.title(),
+            self.congestion,
+            with("SACK", self.sack),
+            with("timestamps", self.timestamps),
+            by(self.indicators),
+            self.outage_s
         )
     }
 
