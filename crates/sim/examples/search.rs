@@ -271,8 +271,9 @@ fn simulate(cell: &Cell, arm: &Arm, runs: u32, directory: &Path) -> Result<Ends,
     Ok(ends)
 }
 
-/// By how much a sender's smoothed round trip is longer half a second and a round trip after a return than before the outage:
-/// the most of all returns and senders that have heard something by then, in seconds.
+/// By how much a sender's smoothed round trip is longer than before the outage, half a second and a round trip after it has
+/// heard something again: the most of all returns and senders, in seconds. Who hears nothing until the next outage counts
+/// with what it hears then.
 fn left_round_trip(outcome: &outlast_sim::Outcome, round_trip: Duration) -> f64 {
     let Some(rows) = &outcome.variables else {
         return 0.0;
@@ -289,11 +290,13 @@ fn left_round_trip(outcome: &outlast_sim::Outcome, round_trip: Duration) -> f64 
                 let mut heard =
                     own().filter(|row| row.cause == Cause::Ack && row.at < recovery.back);
                 let before = heard.next_back().map(smoothed);
-                let later = recovery.back + Duration::from_millis(500) + round_trip;
-                let mut since = own().filter(|row| {
-                    row.cause == Cause::Ack && row.at >= recovery.back && row.at <= later
+                let heard_since =
+                    || own().filter(|row| row.cause == Cause::Ack && row.at >= recovery.back);
+                let after = heard_since().next().and_then(|first| {
+                    let later = first.at + Duration::from_millis(500) + round_trip;
+                    let soon = heard_since().take_while(|row| row.at <= later);
+                    soon.last().map(smoothed)
                 });
-                let after = since.next_back().map(smoothed);
                 if let (Some(before), Some(after)) = (before, after) {
                     longest = longest.max(after - before);
                 }

@@ -82,7 +82,7 @@ pub(super) use kept::Scope;
 use lately_told::Doubt;
 use newest_ack::NewestAck;
 use nudge::Nudge;
-use outlast_base::time::Instant;
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber, TcpFlags, TcpHeader};
 use path_mtu::{News, PathMtu};
 pub(crate) use retention::Retention;
@@ -414,14 +414,15 @@ impl Hold {
         }
     }
 
-    /// Gives the near host the answer that waits.
+    /// Gives the near host the answer that waits, if one does.
     fn hand_over(&mut self, cx: &mut Context<'_>) {
         // It waits only where the rule is obeyed.
-        if let Some(packet) = self.gathered.take(cx.budget) {
-            let newest = self.aftermath.freshen(&packet).unwrap_or(packet);
+        if let Some((packet, came_at)) = self.gathered.take(cx.budget) {
+            let waited = cx.now.since(came_at);
+            let newest = self.aftermath.freshen(&packet, waited).unwrap_or(packet);
             *cx.instead = Some((Direction::FromLink, newest, SendReason::Gathered));
+            self.aftermath.tell(cx.flow.near.acked);
         }
-        self.aftermath.end_if_over(cx.flow.near.acked);
     }
 
     /// `packet` without an echo from before the return, if it has such.
@@ -447,8 +448,8 @@ impl Hold {
         if verdict != Verdict::Pass || cx.link.state == LinkState::Down || !is_obeyed {
             return verdict;
         }
-        let fresh = self.aftermath.freshen(packet);
-        self.aftermath.end_if_over(cx.flow.near.acked);
+        let fresh = self.aftermath.freshen(packet, Duration::ZERO);
+        self.aftermath.tell(cx.flow.near.acked);
         match fresh {
             Some(fresh) => {
                 *cx.instead = Some((Direction::FromLink, fresh, SendReason::Fresh));

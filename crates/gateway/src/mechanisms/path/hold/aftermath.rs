@@ -14,7 +14,7 @@
 use super::clock::TimestampClock;
 use super::stamp::Stamp;
 use crate::links::LinkState;
-use outlast_base::time::Instant;
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, SeqNumber, TcpHeader};
 
 /// One near host, its clock, and the last return of its link.
@@ -23,6 +23,8 @@ pub(super) struct Aftermath {
     clock: TimestampClock,
     /// The near host has repeated something since the link went.
     has_timed_out: bool,
+    /// What it has heard of what has arrived. The far host's segment that shows the link's return may say more.
+    heard: Option<SeqNumber>,
     back: Option<Back>,
 }
 
@@ -59,7 +61,8 @@ impl Aftermath {
 
     /// The link is back, and the near host has sent everything before `until`, of which `acked` has arrived.
     pub(super) fn begin(&mut self, now: Instant, acked: SeqNumber, until: SeqNumber) {
-        self.back = until.after(acked).then(|| Back {
+        let heard = self.heard.map_or(acked, |heard| heard.min(acked));
+        self.back = until.after(heard).then(|| Back {
             clock: self.clock.at(now),
             until,
         });
@@ -72,19 +75,25 @@ impl Aftermath {
         self.has_timed_out && is_open
     }
 
-    /// `packet` of the far host, with an echo of the return if its own is from before it: so long did the data take.
-    pub(super) fn freshen(&self, packet: &Packet) -> Option<Packet> {
-        let clock = self.back?.clock?;
+    /// `packet` of the far host, which has `waited` here, with another echo if its own is from before the return, or it has
+    /// waited: that of the return, as so long did the data take, and later by what was waited.
+    pub(super) fn freshen(&self, packet: &Packet, waited: Duration) -> Option<Packet> {
+        let back = self.back?.clock?;
         let tcp = packet
             .tcp()
             .filter(|tcp| tcp.options.timestamps.is_some())?;
         // Another gateway may have left the echo out.
-        let is_fresh = Stamp::echo_of(tcp).is_some_and(|echo| !echo.is_before(clock));
-        (!is_fresh).then(|| clock.echo_in(packet))
+        let fresh = Stamp::echo_of(tcp).filter(|echo| !echo.is_before(back));
+        if fresh.is_some() && waited.is_zero() {
+            return None;
+        }
+        let echo = self.clock.later(fresh.unwrap_or(back), waited);
+        Some(echo.echo_in(packet))
     }
 
     /// The near host hears that everything before `acked` has arrived.
-    pub(super) fn end_if_over(&mut self, acked: SeqNumber) {
+    pub(super) fn tell(&mut self, acked: SeqNumber) {
+        self.heard = Some(acked);
         self.back.take_if(|back| acked.at_or_after(back.until));
     }
 }

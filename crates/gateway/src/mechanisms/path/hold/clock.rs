@@ -50,18 +50,21 @@ impl TimestampClock {
     /// The timestamp that the host would have sent at `time`: its newest one where nobody knows how fast its clock goes.
     pub(super) fn at(&self, time: Instant) -> Option<Stamp> {
         let newest = self.newest?;
-        let Some(rate) = self.rate() else {
-            return Some(newest.stamp);
-        };
-        let ticks_in = |span: Duration| {
-            let nanos = span.as_nanos() * u128::from(rate);
-            (nanos / u128::from(NANOS_PER_SECOND)) as u32
-        };
-        Some(if time >= newest.at {
-            newest.stamp.after(ticks_in(time.since(newest.at)))
-        } else {
-            newest.stamp.before(ticks_in(newest.at.since(time)))
+        Some(match time >= newest.at {
+            true => self.later(newest.stamp, time.since(newest.at)),
+            false => newest.stamp.before(self.ticks_in(newest.at.since(time))),
         })
+    }
+
+    /// The timestamp that the host sends so long after it has sent `stamp`: the same where nobody knows how fast its clock goes.
+    pub(super) fn later(&self, stamp: Stamp, span: Duration) -> Stamp {
+        stamp.after(self.ticks_in(span))
+    }
+
+    /// What the clock goes on by in `span`; nothing as long as nobody knows how fast it goes.
+    fn ticks_in(&self, span: Duration) -> u32 {
+        let nanos = span.as_nanos() * u128::from(self.rate().unwrap_or(0));
+        (nanos / u128::from(NANOS_PER_SECOND)) as u32
     }
 
     /// Ticks a second: of those that are known, the nearest, if what was seen is within a third of it.

@@ -23,6 +23,8 @@ const LONGEST: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     newest: Latest,
+    /// When it came.
+    came_at: Instant,
     /// Then the newest goes to the near host; `None` if nothing waits.
     until: Option<Instant>,
 }
@@ -41,6 +43,7 @@ impl Gathered {
             self.clear(budget);
             return false;
         }
+        self.came_at = now;
         self.until = patience
             .map(|patience| now + patience.clamp(SHORTEST, LONGEST))
             .or(self.until);
@@ -65,11 +68,11 @@ impl Gathered {
         self.until
     }
 
-    /// Takes the newest, if any waits.
-    pub(super) fn take(&mut self, budget: &mut Budget) -> Option<Packet> {
+    /// Takes the newest and the time at which it came, if any waits.
+    pub(super) fn take(&mut self, budget: &mut Budget) -> Option<(Packet, Instant)> {
         let packet = self.newest.packet().cloned();
         self.clear(budget);
-        packet
+        packet.map(|packet| (packet, self.came_at))
     }
 
     /// A newer answer passes, or the connection is over.
