@@ -2,8 +2,10 @@
 //!
 //! The end that offers asks, for each pair of a near and a far address, whether the other end restores: with an offer
 //! from the near to the far address, at the pair's first segment. The end that accepts answers it. A host that
-//! knows nothing of the protocol does not, or sends an ICMP error. What the ends learn is used in both
-//! directions.
+//! knows nothing of the protocol does not, or sends an ICMP error. The answer tells a tag, which every compressed
+//! segment shows, in both directions: nothing else is restored. The end that accepts chooses it by its secret and the two
+//! addresses. It believes that the other end restores once that has shown the tag, with a confirmation or a segment: so
+//! whoever writes a false source address, and does not hear the answer, changes nothing.
 //!
 //! Compressing ends by itself: at an ICMP error about the protocol, and when compressed segments are repeated for
 //! three seconds without an acknowledgement of one that went compressed only. Then segments go as they are, and
@@ -13,14 +15,14 @@ use crate::codec::{Codec, RestoreError};
 use crate::flow::Flow;
 use crate::gain::Gain;
 use crate::pair::Pair;
+use crate::secret::Secret;
 use crate::table::Table;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
-use outlast_base::random::Stream;
 use outlast_base::time::Instant;
 use outlast_base::units::BitRate;
-use outlast_wire::compressed::{CompressionError, CompressionMessage, PROTOCOL};
+use outlast_wire::compressed::{CompressionError, CompressionMessage, PROTOCOL, Tag};
 use outlast_wire::{IcmpError, IpHeader, Packet, TcpFlags, TcpHeader, Transport};
 
 /// Shorter payloads go as they are, in bytes: DEFLATE saves less than a message costs.
@@ -97,7 +99,9 @@ pub struct Config {
     pub flows: usize,
     /// Pairs of addresses of which something is known, at most; of others nothing is compressed.
     pub pairs: usize,
-    /// Seed of the nonces; a live driver draws it at random, so that only who hears offers can answer them.
+    /// The longest packet that crosses the link, in bytes: no longer one is compressed or restored.
+    pub longest: u32,
+    /// Key of nonces and tags; a live driver draws it at random, so that only who hears them knows them.
     pub seed: u64,
 }
 
@@ -109,6 +113,7 @@ impl Default for Config {
             rate: None,
             flows: 65_536,
             pairs: 16_384,
+            longest: 1_500,
             seed: 0,
         }
     }
@@ -148,7 +153,7 @@ pub struct Counters {
     pub damaged: u64,
     /// Offers made.
     pub offers: u64,
-    /// Offers answered, and answers heard.
+    /// Agreements: answers heard to offers, and far hosts that have shown the tag of an answer.
     pub agreements: u64,
     /// Times that the other end was found not to restore: by an ICMP error, or for want of a proof.
     pub refusals: u64,
@@ -172,7 +177,7 @@ pub struct Compression {
     pairs: Table<Addresses, Pair>,
     /// By near and far socket.
     flows: Table<Sockets, Flow>,
-    nonces: Stream,
+    secret: Secret,
     waiting: VecDeque<Packet>,
     message: Vec<u8>,
     gain: Gain,
@@ -186,10 +191,10 @@ impl Compression {
         Self {
             part: config.part,
             level: config.level,
-            codec: Codec::default(),
+            codec: Codec::new(config.longest),
             pairs: Table::new(config.pairs),
             flows: Table::new(config.flows),
-            nonces: Stream::new(config.seed, "compression"),
+            secret: Secret::new(config.seed),
             waiting: VecDeque::new(),
             message: Vec::new(),
             gain: Gain::new(config.rate),
@@ -207,6 +212,11 @@ impl Compression {
     pub const fn set_rate(&mut self, rate: Option<BitRate>, level: Level) {
         self.gain = Gain::new(rate);
         self.level = level;
+    }
+
+    /// Sets the length in bytes of the longest packet that crosses the link.
+    pub const fn set_longest(&mut self, longest: u32) {
+        self.codec.set_longest(longest);
     }
 
     /// The rate at which the link carries what is shown to this end, if it has changed by a sixteenth.
@@ -246,11 +256,10 @@ impl Compression {
             return None;
         }
         let pair = self.pairs.find(now, &(ip.source, ip.destination))?;
-        let was_restoring = pair.restores();
-        if !was_restoring {
+        let Some(tag) = pair.restores() else {
             self.note_plain(now, &ip, tcp, payload_len);
             return None;
-        }
+        };
         let sockets = sockets(&ip, tcp);
         let Some(flow) = self.flows.entry(now, sockets) else {
             self.counters.no_room += 1;
@@ -263,25 +272,31 @@ impl Compression {
             self.offer(now, &ip);
             return None;
         }
-        let smaller = self.try_compress(now, sockets, packet);
+        let smaller = self.try_compress(now, sockets, packet, tag);
         if let Some(flow) = self.flows.find(now, &sockets) {
             flow.note_form(end, smaller.is_some());
         }
         smaller
     }
 
-    fn try_compress(&mut self, now: Instant, key: Sockets, packet: &Packet) -> Option<Packet> {
+    fn try_compress(
+        &mut self,
+        now: Instant,
+        key: Sockets,
+        packet: &Packet,
+        tag: Tag,
+    ) -> Option<Packet> {
         let level = self.level.number()?;
         let flow = self.flows.find(now, &key)?;
         if packet.header().payload_len < SHORTEST || !flow.may_compress() {
             return None;
         }
         let smaller = match packet.bytes() {
-            Some(_) => self.codec.compress(packet, level),
+            Some(_) => self.codec.compress(packet, level, tag),
             // The simulator's packets have bytes only where somebody looks at them.
             None => {
                 let bytes = Packet::parse(packet.to_bytes()).ok()?;
-                self.codec.compress(&bytes, level)
+                self.codec.compress(&bytes, level, tag)
             }
         };
         let length = packet.total_len();
@@ -321,23 +336,24 @@ impl Compression {
         if !pair.wants_offer(now) || self.waiting.len() >= WAITING {
             return;
         }
-        let nonce = self.nonces.next_u64();
+        let nonce = self.secret.next_nonce();
         pair.note_offer(now, nonce);
         self.counters.offers += 1;
-        self.send(
-            IpHeader::new(ip.source, ip.destination),
-            CompressionMessage::Offer { nonce },
-        );
+        let addresses = (ip.source, ip.destination);
+        self.send(addresses, CompressionMessage::Offer { nonce });
     }
 
-    fn send(&mut self, ip: IpHeader, message: CompressionMessage<'_>) {
+    fn send(&mut self, (near, far): Addresses, message: CompressionMessage<'_>) {
         if self.waiting.len() >= WAITING {
             return;
         }
         self.message.clear();
         message.write(&mut self.message);
-        self.waiting
-            .push_back(Packet::of_protocol(ip, PROTOCOL, &self.message));
+        self.waiting.push_back(Packet::of_protocol(
+            IpHeader::new(near, far),
+            PROTOCOL,
+            &self.message,
+        ));
     }
 
     /// Shows a packet that came from the link.
@@ -345,7 +361,11 @@ impl Compression {
     pub fn handle_from_link(&mut self, now: Instant, packet: &Packet) -> Arrival {
         match &packet.header().transport {
             Transport::Tcp(tcp) => {
-                self.hear(now, &packet.header().ip, tcp);
+                let ip = &packet.header().ip;
+                self.hear(now, ip, tcp);
+                if packet.header().payload_len >= SHORTEST {
+                    self.confirm(now, (ip.destination, ip.source));
+                }
                 Arrival::Unchanged
             }
             Transport::Other {
@@ -384,50 +404,78 @@ impl Compression {
         };
         match message {
             CompressionMessage::Offer { nonce } if self.part == Part::Accepts => {
-                self.counters.agreements += 1;
-                self.learn(now, addresses);
-                self.send(
-                    IpHeader::new(ip.destination, ip.source),
-                    CompressionMessage::Acceptance { nonce },
-                );
+                let tag = self.secret.tag(addresses);
+                self.send(addresses, CompressionMessage::Acceptance { nonce, tag });
             }
-            CompressionMessage::Acceptance { nonce } => {
+            CompressionMessage::Acceptance { nonce, tag } => {
                 let pair = self.pairs.find(now, &addresses);
-                if pair.is_some_and(|pair| pair.note_acceptance(nonce)) {
+                if pair.is_some_and(|pair| pair.note_acceptance(now, nonce, tag)) {
                     self.counters.agreements += 1;
+                    self.confirm(now, addresses);
                 }
             }
-            CompressionMessage::Offer { .. } => {}
-            CompressionMessage::Segment(segment) => match self.codec.restore(packet, &segment) {
-                Ok(restored) => {
-                    self.counters.restored += 1;
-                    if self.part == Part::Accepts && self.pairs.find(now, &addresses).is_none() {
-                        // This end has begun later than the agreement.
-                        self.learn(now, addresses);
+            CompressionMessage::Confirmation { tag } if self.shows(now, addresses, tag) => {
+                self.learn(now, addresses, tag);
+            }
+            CompressionMessage::Offer { .. } | CompressionMessage::Confirmation { .. } => {}
+            // Of another experiment, or of somebody with whom nothing was agreed.
+            CompressionMessage::Segment(segment) if !self.shows(now, addresses, segment.tag) => {
+                return Arrival::Unchanged;
+            }
+            CompressionMessage::Segment(segment) => {
+                self.learn(now, addresses, segment.tag);
+                match self.codec.restore(packet, &segment) {
+                    Ok(restored) => {
+                        self.counters.restored += 1;
+                        if let Some(tcp) = restored.tcp() {
+                            self.hear(now, &ip, tcp);
+                        }
+                        return Arrival::Restored(restored);
                     }
-                    if let Some(tcp) = restored.tcp() {
-                        self.hear(now, &ip, tcp);
+                    Err(
+                        RestoreError::Payload
+                        | RestoreError::Check
+                        | RestoreError::Length
+                        | RestoreError::Segment,
+                    ) => {
+                        self.counters.damaged += 1;
                     }
-                    return Arrival::Restored(restored);
                 }
-                Err(RestoreError::Payload | RestoreError::Check | RestoreError::Segment) => {
-                    self.counters.damaged += 1;
-                }
-            },
+            }
         }
         Arrival::Consumed
     }
 
-    /// The other end restores: it has made an offer.
-    fn learn(&mut self, now: Instant, addresses: Addresses) {
+    /// True if `tag` is that of the agreement on two addresses.
+    fn shows(&mut self, now: Instant, addresses: Addresses, tag: Tag) -> bool {
+        let agreed = self.pairs.find(now, &addresses).and_then(|pair| pair.tag());
+        let own = || (self.part == Part::Accepts).then(|| self.secret.tag(addresses));
+        agreed.or_else(own) == Some(tag)
+    }
+
+    /// The other end restores: it has shown the tag that it was told.
+    fn learn(&mut self, now: Instant, addresses: Addresses, tag: Tag) {
         match self.pairs.entry(now, addresses) {
-            Some(pair) if !pair.restores() => *pair = Pair::Restores { doubt_since: None },
-            Some(_) => {}
+            Some(pair) => {
+                pair.note_shown();
+                if self.part == Part::Accepts && pair.restores().is_none() {
+                    pair.agree(tag);
+                    self.counters.agreements += 1;
+                }
+            }
             None => self.counters.no_room += 1,
         }
     }
 
-    /// Whether an ICMP error says that the far host knows nothing of the protocol.
+    /// Shows the other end that this one has heard the tag, if it does not know that.
+    fn confirm(&mut self, now: Instant, addresses: Addresses) {
+        let pair = self.pairs.find(now, &addresses);
+        if let Some(tag) = pair.and_then(|pair| pair.poll_confirmation(now)) {
+            self.send(addresses, CompressionMessage::Confirmation { tag });
+        }
+    }
+
+    /// True if an ICMP error says that the far host knows nothing of the protocol, and quotes what was sent to it.
     fn is_refusal(&mut self, now: Instant, packet: &Packet, error: &IcmpError) -> bool {
         let Some(quoted) = error.quoted.filter(|quoted| quoted.protocol == PROTOCOL) else {
             return false;
@@ -446,6 +494,12 @@ impl Compression {
         else {
             return false;
         };
+        if !quoted
+            .beginning
+            .is_some_and(|beginning| pair.is_quoted(beginning))
+        {
+            return false;
+        }
         pair.note_refusal(now);
         self.counters.refusals += 1;
         true

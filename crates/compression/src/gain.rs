@@ -1,5 +1,6 @@
 //! How much faster the link is than its rate, as it carries fewer bytes.
 
+use crate::codec::LARGEST_RATIO;
 use outlast_base::units::BitRate;
 
 /// The weight of the newest packet is one part in so many.
@@ -7,7 +8,7 @@ const MEMORY: u64 = 64;
 /// Changes of the rate by less than one part in so many are not told.
 const STEP: u64 = 16;
 /// The gain that is believed at most.
-const MOST: u64 = 8;
+const MOST: u64 = LARGEST_RATIO as u64;
 
 /// Bytes before and after compression, of the last packets.
 #[derive(Clone, Copy, Debug)]

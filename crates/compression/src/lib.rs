@@ -32,8 +32,9 @@
 //! ```
 //!
 //! What it cannot do is done as if it were not there: a segment that does not become smaller, or that is no plain TCP
-//! segment, goes as it is. Nothing that comes from the link makes it panic, or makes it write more than the
-//! 65,535 bytes of the largest IP packet.
+//! segment, goes as it is. Nothing that comes from the link makes it panic. Nothing is restored that does not show the
+//! agreement's tag, and nothing restored is longer than [`Config::longest`], or than [`LARGEST_RATIO`] times the packet
+//! that it came in.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -44,7 +45,8 @@ mod compression;
 mod flow;
 mod gain;
 mod pair;
+mod secret;
 mod table;
 
-pub use codec::{Codec, RestoreError};
+pub use codec::{Codec, LARGEST_RATIO, RestoreError};
 pub use compression::{Arrival, Compression, Config, Counters, Level, Part};

@@ -23,6 +23,8 @@ pub(super) fn open(settings: &Settings) -> io::Result<Option<Compression>> {
         part,
         level: Level::of_rate(settings.rate),
         rate: settings.rate,
+        // Until the interface is found.
+        longest: 0,
         seed: random()?,
         ..Config::default()
     })))

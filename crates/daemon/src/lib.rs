@@ -471,6 +471,9 @@ impl Daemon {
             return Ok(());
         }
         let is_new = self.indicators.index() != index;
+        if let Some(compression) = &mut self.compression {
+            compression.set_longest(self.indicators.mtu());
+        }
         if self.indicators.index().is_none() {
             self.path.detach();
         } else if let Err(error) = self.path.attach(self.indicators.mtu(), is_new) {

@@ -43,6 +43,8 @@ pub struct QuotedPacket {
     pub ports: Option<(u16, u16)>,
     /// Its SEG.SEQ, if it is TCP and that is quoted.
     pub seq: Option<SeqNumber>,
+    /// Its first bytes behind the IP headers, if they are quoted: RFC 792 asks for as many.
+    pub beginning: Option<[u8; 8]>,
 }
 
 /// Which messages are errors, and where they keep what, differs between ICMP and ICMPv6.
@@ -152,6 +154,7 @@ impl QuotedPacket {
             protocol: network.protocol.0,
             ports,
             seq,
+            beginning: transport.first_chunk().copied(),
         })
     }
 }

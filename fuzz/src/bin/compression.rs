@@ -2,12 +2,12 @@
 //! up.
 //!
 //! Each step is an operation and three bytes of arguments, see [`World::step`]. Whatever is restored has been sent
-//! by the other end, or was made up whole with its check value.
+//! by the other end, or was made up whole with its tag and check value, and is at most eight times as long as what came.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use outlast_base::time::{Duration, Instant};
-use outlast_compression::{Arrival, Compression, Config, Level, Part};
+use outlast_compression::{Arrival, Compression, Config, LARGEST_RATIO, Level, Part};
 use outlast_wire::compressed::PROTOCOL;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader};
 use std::collections::VecDeque;
@@ -40,6 +40,7 @@ impl World {
                 rate: None,
                 flows: 4,
                 pairs: 4,
+                longest: 1_500,
                 seed: 1,
             })
         };
@@ -66,7 +67,7 @@ impl World {
             _ => {
                 let mut body = rest[..rest.len().min(LONGEST)].to_vec();
                 if a & 1 == 1 {
-                    body.splice(0..0, [b'M', b'C', 1, b % 5]);
+                    body.splice(0..0, [b'M', b'C', 2, b % 5]);
                 }
                 let ip = IpHeader::new(address(from), address(1 - from));
                 self.deliver(1 - from, &Packet::of_protocol(ip, PROTOCOL, &body), true);
@@ -131,7 +132,7 @@ impl World {
 
     fn deliver(&mut self, to: usize, packet: &Packet, is_meddled_with: bool) {
         if let Arrival::Restored(restored) = self.ends[to].handle_from_link(self.now, packet) {
-            assert!(restored.total_len() <= 65_535 && restored.tcp().is_some());
+            assert!(restored.total_len() <= LARGEST_RATIO * packet.total_len() && restored.tcp().is_some());
             let payload = |packet: &Packet| packet.body().map(<[u8]>::to_vec);
             let is_known = self
                 .sent

@@ -311,7 +311,12 @@ impl QueuePath {
     }
 
     /// Ends a packet's wait: `instead` goes on in its stead.
+    ///
+    /// One packet from the link goes on from where that one waited, before this host's filters.
     pub(super) fn replace(&mut self, waiting: &Waiting, instead: &[Packet]) -> io::Result<()> {
+        if let (Direction::FromLink, [packet]) = (waiting.direction, instead) {
+            return self.queue.exchange(waiting.id, &packet.to_bytes());
+        }
         self.queue.give(waiting.id, Ruling::Drop)?;
         for packet in instead {
             let sent = self.send(waiting.direction, packet, None)?;

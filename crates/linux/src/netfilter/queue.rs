@@ -211,7 +211,23 @@ impl Queue {
         self.rule(BATCH_VERDICT, id, ruling)
     }
 
+    /// Has another packet, whole from its IP header on, go on in the stead of one: before every filter that it would have
+    /// met itself. The one that waited may be no super-segment.
+    ///
+    /// # Errors
+    /// When the kernel is out of memory.
+    pub fn exchange(&self, id: PacketId, bytes: &[u8]) -> io::Result<()> {
+        let verdict = self.verdict(VERDICT, id, Ruling::Accept);
+        self.conversation
+            .send(&verdict.with(PAYLOAD, bytes).finish())
+    }
+
     fn rule(&self, kind: u16, id: PacketId, ruling: Ruling) -> io::Result<()> {
+        self.conversation
+            .send(&self.verdict(kind, id, ruling).finish())
+    }
+
+    fn verdict(&self, kind: u16, id: PacketId, ruling: Ruling) -> Message {
         let code: u32 = match ruling {
             Ruling::Drop => 0,
             Ruling::Accept => 1,
@@ -220,8 +236,7 @@ impl Queue {
         header[..4].copy_from_slice(&code.to_be_bytes());
         header[4..].copy_from_slice(&id.0.to_be_bytes());
         let message = Message::new(kind, NLM_F_REQUEST, 0, 0, self.number);
-        self.conversation
-            .send(&message.with(VERDICT_HEADER, &header).finish())
+        message.with(VERDICT_HEADER, &header)
     }
 }
 

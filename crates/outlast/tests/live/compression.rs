@@ -3,9 +3,10 @@
 //!
 //! What arrives is compared with what was sent by the transfer itself.
 
-use crate::path::wiring::{inside, switch};
-use crate::path::{Daemon, FIXED, MOBILE, Path, Transfer, Version};
+use crate::path::wiring::add_rules;
+use crate::path::{Daemon, FIXED, LINK, MOBILE, Path, Transfer, Version, wait};
 use crate::support::Place;
+use outlast_base::time::Duration;
 use serde_json::Value;
 
 const BYTES: usize = 2_000_000;
@@ -29,8 +30,6 @@ fn mobile(place: &Place, path: &Path) -> Option<Daemon> {
 fn crosses_compressed(version: Version) {
     let places = [Place::new(), Place::new()];
     let Some(path) = Path::new() else { return };
-    // What is restored for a host itself comes over its loopback interface.
-    inside(&path.mobile, |route| switch(route, "lo", true));
     let (Some(supervisor), Some(mobile)) =
         (supervisor(&places[0], &path), mobile(&places[1], &path))
     else {
@@ -96,7 +95,6 @@ fn a_mobile_without_a_daemon_gets_nothing_compressed_and_the_fixed_host_no_error
 fn a_daemon_that_dies_at_the_mobile_ends_compression_and_no_transfer() {
     let places = [Place::new(), Place::new()];
     let Some(path) = Path::new() else { return };
-    inside(&path.mobile, |route| switch(route, "lo", true));
     let (Some(supervisor), Some(mobile)) =
         (supervisor(&places[0], &path), mobile(&places[1], &path))
     else {
@@ -112,4 +110,62 @@ fn a_daemon_that_dies_at_the_mobile_ends_compression_and_no_transfer() {
     download.wait_for(BYTES);
     download.finish();
     supervisor.stop();
+}
+
+/// Has a transfer cross compressed until the end of the link drops its segments in `chain`, which filters what comes
+/// from the link. Returns how many bytes the sender knows to have arrived in two seconds after that.
+fn arrives_behind_a_filter(chain: &str, is_upload: bool) -> Option<u64> {
+    let places = [Place::new(), Place::new()];
+    let path = Path::new()?;
+    let ends = (supervisor(&places[0], &path), mobile(&places[1], &path));
+    let (Some(supervisor), Some(mobile)) = ends else {
+        return None;
+    };
+    let (fixed, host) = (&path.fixed, &path.mobile);
+    let (mut transfer, restoring, filters) = match is_upload {
+        true => {
+            let to = FIXED.of(Version::V4);
+            let transfer = Transfer::start(host, fixed, to, BYTES);
+            (transfer, &supervisor, &path.gateway)
+        }
+        false => {
+            let to = MOBILE.of(Version::V4);
+            let transfer = Transfer::start(fixed, host, to, BYTES);
+            (transfer, &mobile, &path.mobile)
+        }
+    };
+    let is_restored = |status: &Value| counter(status, "restored") > 50;
+    restoring.status_when("restored segments", is_restored);
+    let rules = format!(
+        "add table inet fw\n\
+         add chain inet fw in {{ type filter hook {chain} priority filter; }}\n\
+         add rule inet fw in iifname \"{LINK}\" meta l4proto tcp drop\n"
+    );
+    add_rules(filters, &rules)?;
+    let arrived = || {
+        wait(Duration::from_secs(2));
+        transfer.acknowledged()
+    };
+    let before = arrived();
+    let behind = arrived() - before;
+    add_rules(filters, "delete table inet fw")?;
+    transfer.wait_for(BYTES);
+    transfer.finish();
+    supervisor.stop();
+    mobile.stop();
+    Some(behind)
+}
+
+#[test]
+fn what_is_restored_meets_the_filters_of_a_router() {
+    if let Some(bytes) = arrives_behind_a_filter("forward", true) {
+        assert_eq!(bytes, 0);
+    }
+}
+
+#[test]
+fn what_is_restored_meets_the_filters_of_a_host() {
+    if let Some(bytes) = arrives_behind_a_filter("input", false) {
+        assert_eq!(bytes, 0);
+    }
 }

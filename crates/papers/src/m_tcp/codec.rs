@@ -14,7 +14,7 @@ use outlast_lab::Cancel;
 use outlast_report::judgement::{Judged, Measured, Published};
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
-use outlast_wire::compressed::CompressionMessage;
+use outlast_wire::compressed::{CompressionMessage, Tag};
 use outlast_wire::pattern::{self, Content};
 use outlast_wire::{IpHeader, Packet, TcpFlags, TcpHeader};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ pub struct Times;
 const CELL: &str = "codec";
 /// Payloads in bytes, as in the figure.
 const SIZES: [usize; 5] = [100, 400, 700, 1_000, 1_400];
+/// The longest packet of an Ethernet, in bytes.
+const LONGEST: u32 = 1_500;
 const LEVELS: [u8; 3] = [1, 3, 9];
 const CONTENTS: [(&str, Content); 2] = [("text", Content::Text), ("binary", Content::Binary)];
 /// Packets that are timed together, each of another place of its stream.
@@ -57,7 +59,7 @@ impl Trial for CodecTrial {
     }
 
     fn carry_out(&self, job: &Job, _: &Moments, _: &Cancel) -> Result<Ran, TrialError> {
-        let mut codec = Codec::default();
+        let mut codec = Codec::new(LONGEST);
         let mut rows = Vec::new();
         for (name, content) in CONTENTS {
             for size in SIZES {
@@ -77,7 +79,7 @@ fn row(codec: &mut Codec, (name, content): (&str, Content), size: usize, level: 
         .map(|place| segment(content, place * size, size))
         .collect();
     let sent = |codec: &mut Codec, packet: &Packet| {
-        let smaller = codec.compress(packet, level);
+        let smaller = codec.compress(packet, level, Tag::of(0));
         smaller.unwrap_or_else(|| packet.clone())
     };
     let crossed: Vec<Packet> = packets.iter().map(|packet| sent(codec, packet)).collect();

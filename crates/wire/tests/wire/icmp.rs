@@ -69,6 +69,7 @@ fn errors_quote_the_packet_and_are_read_back() {
                     protocol: 6,
                     ports: Some((40_000, 443)),
                     seq: Some(SeqNumber(0xdead_beef)),
+                    beginning: Some([0x9c, 0x40, 0x01, 0xbb, 0xde, 0xad, 0xbe, 0xef]),
                 }),
             };
             assert_eq!(*error(&made), expected);

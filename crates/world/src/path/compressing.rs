@@ -30,6 +30,8 @@ impl Ends {
                 },
                 level: Level::of_rate(link.pipe(side.outward()).rate),
                 rate: rate.of(link.pipe(side.outward()).rate),
+                // The model's links carry packets of any length.
+                longest: u16::MAX.into(),
                 seed: link.seed,
                 ..Config::default()
             })
