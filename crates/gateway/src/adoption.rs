@@ -6,7 +6,7 @@
 use crate::custody;
 use crate::flows::Flows;
 use crate::link_changes;
-use crate::links::{Direction, InterfaceId, LinkId, LinkState, Links, StateSince};
+use crate::links::{Direction, InterfaceId, LinkId, LinkState, Links, Neighbour, StateSince};
 use crate::mechanism_calls::{wake_mechanism, with_mechanism};
 use crate::mechanisms::path::PathMechanismKind;
 use crate::rivals;
@@ -62,6 +62,7 @@ fn correct(
         connection.tracked = tracked;
     }
     connection.is_proven |= tracked.phase != Phase::Opening;
+    let state = connection.met(state);
     if connection.known_link_state.state != state.state {
         link_changes::change_link_of((flows, links), now, index, state);
     }
@@ -118,10 +119,15 @@ pub(crate) fn links_at_work(
         let state = links.state(link);
         let is_down = state.is_some_and(|link| link.state == LinkState::Down);
         let waits = flows.connections.at(index).is_some_and(|connection| {
+            let is_withheld = connection.neighbour != Neighbour::Same;
             let mechanism = connection.mechanism.as_ref();
             let waits = mechanism.is_some_and(|m| m.waiting().is_some());
             let opens = release.is_some_and(|s| s.handshakes.is_at_work(index));
-            waits || opens || connection.deadline.is_some() || connection.is_pledged
+            is_withheld && connection.held.0 > 0
+                || waits
+                || opens
+                || connection.deadline.is_some()
+                || connection.is_pledged
         });
         if is_down || waits {
             at_work.insert(link);

@@ -2,7 +2,7 @@
 
 use crate::limits::Limits;
 use crate::links::{
-    Candidates, Direction, FlowSilence, InterfaceId, LinkId, LinkState, StateSince,
+    Candidates, Direction, FlowSilence, InterfaceId, LinkId, LinkState, Neighbour, StateSince,
 };
 use crate::mechanisms::path::{PathMechanism, Standing};
 use crate::tracking::{
@@ -34,6 +34,8 @@ pub(crate) struct Connection {
     pub(crate) link: LinkId,
     /// The link's state that the mechanism knows, with its beginning and the indicator that reported it.
     pub(crate) known_link_state: StateSince,
+    /// Who has the far host's address: unless it is the same host, the link is down for the mechanism.
+    pub(crate) neighbour: Neighbour,
     pub(crate) silence: FlowSilence,
     /// The maximum segment size that the SYN of the near and of the far host offers; `None`: it was not seen.
     mss: [Option<u16>; 2],
@@ -93,6 +95,7 @@ impl Connection {
             contest: None,
             link,
             known_link_state: state,
+            neighbour: Neighbour::Same,
             silence: FlowSilence::default(),
             mss: [None; 2],
             longest_to_link: 0,
@@ -104,6 +107,17 @@ impl Connection {
             deadline: None,
             departed: 0,
             held: ByteCount(0),
+        }
+    }
+
+    /// The state in which the connection meets its link, which is in `state`.
+    pub(crate) const fn met(&self, state: StateSince) -> StateSince {
+        match (self.neighbour, state.state) {
+            (Neighbour::Same, _) | (_, LinkState::Down) => state,
+            (Neighbour::Unconfirmed | Neighbour::Changed, LinkState::Up) => StateSince {
+                state: LinkState::Down,
+                ..self.known_link_state
+            },
         }
     }
 

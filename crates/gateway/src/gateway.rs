@@ -39,13 +39,14 @@ use crate::flows::Flows;
 use crate::limits::Limits;
 use crate::link_changes;
 pub use crate::link_changes::MOST_ASKED_AT_REST;
-pub use crate::links::{DampedLink, DampingConfig, FLAP, SilenceConfig, SilentLink};
+pub use crate::links::{DampedLink, DampingConfig, FLAP, Neighbour, SilenceConfig, SilentLink};
 use crate::links::{
     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkEvidence, LinkId, LinkState,
     Links, StateSince,
 };
 use crate::mechanism_calls::{self, with_mechanism};
 use crate::mechanisms::path::{HoldRules, PathMechanismKind, Standing, TakeReason, Verdict};
+use crate::neighbours;
 use crate::passing::PassingPacket;
 pub use crate::report::{Activity, FlowReport};
 use crate::rivals;
@@ -204,6 +205,15 @@ impl Gateway {
         }
     }
 
+    /// Hears who answers for the address of the peer of `link`, where hosts have addresses of the link layer.
+    ///
+    /// What is kept for a peer that is the far host itself is sent only to whom it was kept for: to the host that had the
+    /// address before, or to whoever speaks as the connection's far host. Before a link that is back is
+    /// [reported](Self::handle_link), report those of its peers that nobody has answered for yet.
+    pub fn handle_neighbour(&mut self, now: Instant, link: LinkId, neighbour: Neighbour) {
+        neighbours::handle(self.parts(), now, link, neighbour);
+    }
+
     /// Hears that the link of `flow`, whose data is repeated, is silent since `since` ([`Debt::silent_since`](crate::links::Debt::silent_since)).
     ///
     /// For drivers that track connections in the gateway's stead. Returns whether the link is suspected from now on;
@@ -242,7 +252,8 @@ impl Gateway {
                 continue;
             };
             connection.deadline = None;
-            let Some(state) = self.links.state(connection.link) else {
+            let state = self.links.state(connection.link);
+            let Some(state) = state.map(|state| connection.met(state)) else {
                 continue;
             };
             with_mechanism(self.parts(), now, index, state, |mechanism, cx| {
@@ -739,7 +750,21 @@ impl Gateway {
         tcp: &TcpHeader,
         (was, observation): (Phase, Observation),
     ) -> Verdict {
-        self.follow(passing, index, was);
+        let met = neighbours::met(&mut self.flows, index, passing, tcp);
+        let verdict = self.handle_met((passing, &met), index, tcp, (was, observation));
+        neighbours::verdict_of(&mut self.flows, index, (passing, &met), verdict)
+    }
+
+    /// Serves a segment of a connection for which the link is as `met` says.
+    #[inline]
+    fn handle_met(
+        &mut self,
+        (passing, met): (&PassingPacket<'_>, &PassingPacket<'_>),
+        index: FlowIndex,
+        tcp: &TcpHeader,
+        (was, observation): (Phase, Observation),
+    ) -> Verdict {
+        self.follow(met, index, was);
         let Flows {
             limits,
             connections,
@@ -751,20 +776,20 @@ impl Gateway {
             return Verdict::Pass;
         };
         let news = (was, observation.newly_acked);
-        if let Some(verdict) =
-            passing.note_in_turns(&mut entry, tcp, news, (releases, limits, outbox))
+        if let Some(verdict) = met.note_in_turns(&mut entry, tcp, news, (releases, limits, outbox))
         {
             return verdict;
         }
         let (phase, is_proven) = (entry.connection.tracked.phase, entry.connection.is_proven);
-        let evidence = entry.connection.was_established().then(|| {
-            passing.note_evidence(&mut entry, tcp, observation, (&mut self.links, outbox))
-        });
+        let evidence = entry
+            .connection
+            .was_established()
+            .then(|| met.note_evidence(&mut entry, tcp, observation, (&mut self.links, outbox)));
         let only_answers_probe =
             evidence.is_some_and(|evidence| self.act_on_evidence(passing, evidence));
         let is_served = is_proven && (was == Phase::Established || phase == Phase::Established);
         let verdict =
-            mechanism_calls::serve_crossing(self.parts(), passing, index, (is_served, observation));
+            mechanism_calls::serve_crossing(self.parts(), met, index, (is_served, observation));
         match verdict {
             _ if only_answers_probe => Verdict::Taken(TakeReason::AnswersProbe),
             Some(taken @ Verdict::Taken(_)) => taken,

@@ -57,6 +57,7 @@ mod link_changes;
 pub mod links;
 mod mechanism_calls;
 pub mod mechanisms;
+mod neighbours;
 mod passing;
 mod release;
 mod report;

@@ -4,8 +4,9 @@
 
 use crate::event::Event;
 use crate::flows::Flows;
-use crate::links::{Indicator, LinkId, LinkState, Links, Sign, StateSince};
+use crate::links::{Indicator, LinkId, LinkState, Links, Neighbour, Sign, StateSince};
 use crate::mechanism_calls::{self, wake_mechanism, with_mechanism};
+use crate::neighbours;
 use crate::sending;
 use crate::tracking::FlowIndex;
 use alloc::vec::Vec;
@@ -24,11 +25,12 @@ pub(crate) fn change_link((flows, links): (&mut Flows, &mut Links), now: Instant
         welcome(flows, now, sign.link, sign.why, &behind);
         woken = wake_newest_at_rest((flows, links), now, &behind);
     }
-    for (link, index) in behind {
+    for &(link, index) in &behind {
         let (Some(connection), Some(state)) = (flows.connections.at(index), links.state(link))
         else {
             continue;
         };
+        let state = connection.met(state);
         if connection.known_link_state.state != state.state {
             let (since, by) = (sign.since, sign.why);
             let state = StateSince { since, by, ..state };
@@ -36,6 +38,7 @@ pub(crate) fn change_link((flows, links): (&mut Flows, &mut Links), now: Instant
         }
     }
     rest_again((flows, links), now, &woken);
+    neighbours::ask((flows, links), now, &behind);
     sending::send_in_turn((flows, links), now);
 }
 
@@ -54,8 +57,9 @@ pub(crate) fn return_of(
     welcome(flows, now, up.link, up.why, behind);
     let woken = wake_newest_at_rest((flows, links), now, behind);
     for &(own, index) in behind {
-        // A peer that is down by itself stays so.
-        if links.is_up(own) {
+        // A peer that is down by itself stays so, and so does one of whom nobody knows who it is.
+        let connection = flows.connections.at(index);
+        if links.is_up(own) && connection.is_some_and(|one| one.neighbour == Neighbour::Same) {
             for sign in signs {
                 change_link_of((flows, links), now, index, sign.state());
             }

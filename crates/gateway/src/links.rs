@@ -6,15 +6,18 @@
 
 mod damping;
 mod link;
+mod neighbour;
 mod silence;
 
 use crate::counters::Counters;
 use crate::tracking::{FlowIndex, Observation, TcpFlow};
+use alloc::collections::BTreeSet;
 pub use damping::{DampedLink, Damping, DampingConfig, FLAP, Ruling};
 use link::{Applied, LinkTable};
 pub use link::{
     Direction, Indicator, InterfaceId, LinkConfig, LinkEvent, LinkId, LinkState, StateSince,
 };
+pub use neighbour::Neighbour;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::{Packet, TcpHeader};
 use silence::Silence;
@@ -72,6 +75,8 @@ pub(crate) struct Links {
     table: LinkTable,
     damping: Option<Damping>,
     silence: Option<Silence>,
+    /// Links with a peer for whose address nobody has answered since they are back.
+    unconfirmed: BTreeSet<LinkId>,
 }
 
 impl Links {
@@ -81,6 +86,7 @@ impl Links {
             table: LinkTable::default(),
             damping: damping.map(Damping::new),
             silence: silence.map(Silence::new),
+            unconfirmed: BTreeSet::new(),
         }
     }
 
@@ -96,6 +102,19 @@ impl Links {
     pub(crate) fn is_up(&self, link: LinkId) -> bool {
         self.state(link)
             .is_some_and(|state| state.state == LinkState::Up)
+    }
+
+    /// True if `link` is up, and it is clear who gets what is sent to its peer.
+    pub(crate) fn delivers(&self, link: LinkId) -> bool {
+        self.is_up(link) && !self.unconfirmed.contains(&link)
+    }
+
+    /// Notes whether somebody has answered for the address of the peer of `link`.
+    pub(crate) fn set_unconfirmed(&mut self, link: LinkId, is_unconfirmed: bool) {
+        match is_unconfirmed {
+            true => self.unconfirmed.insert(link),
+            false => self.unconfirmed.remove(&link),
+        };
     }
 
     /// Hears from an indicator that a link went down or came up. Returns the change, if it is believed.

@@ -111,7 +111,9 @@ pub(crate) fn handle_segment_drop(
         return;
     };
     // The flow may have moved to another link since.
-    let state = links.state(connection.link);
+    let state = links
+        .state(connection.link)
+        .map(|state| connection.met(state));
     if let Some(state) = state.filter(|_| connection.was_established()) {
         wake_mechanism((flows, links), now, index, state);
         with_mechanism((flows, links), now, index, state, |mechanism, cx| {

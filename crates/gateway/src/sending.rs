@@ -27,7 +27,7 @@ pub(crate) fn send_in_turn((flows, links): (&mut Flows, &mut Links), now: Instan
                 ),
                 Turn::Others => {
                     let (links, age) = (&*links, flows.limits.other_age);
-                    let is_up = |link| links.is_up(link);
+                    let is_up = |link| links.delivers(link);
                     flows
                         .releases
                         .send_other(place, now, age, is_up, &mut flows.outbox)
@@ -51,13 +51,14 @@ fn send_for_flow(
     waiting: Waiting,
     place: usize,
 ) -> u32 {
-    let Some(link) = flows.connections.at(index).map(|one| one.link) else {
+    let Some(connection) = flows.connections.at(index) else {
         return 0;
     };
+    let link = connection.link;
     if Some(link.interface) != flows.releases.interface(place) {
         return 0;
     }
-    let Some(state) = links.state(link) else {
+    let Some(state) = links.state(link).map(|state| connection.met(state)) else {
         return 0;
     };
     let Some(outgoing) = poll_mechanism((flows, links), now, index, state) else {

@@ -73,7 +73,9 @@ pub(crate) fn lend_frozen(
 ) {
     if let Some(index) = flows.connections.find(&flow)
         && let Some(connection) = flows.connections.at(index)
-        && let Some(state) = links.state(connection.link)
+        && let Some(state) = links
+            .state(connection.link)
+            .map(|state| connection.met(state))
     {
         with_mechanism((flows, links), now, index, state, |mechanism, cx| {
             if let Some(mechanism) = mechanism.zero_window_ack() {
@@ -94,7 +96,9 @@ pub(crate) fn release_frozen(
     if let Some(index) = flows.connections.find(&flow)
         && let Some(connection) = flows.connections.at(index)
         && connection.standing == Standing::Frozen
-        && let Some(state) = links.state(connection.link)
+        && let Some(state) = links
+            .state(connection.link)
+            .map(|state| connection.met(state))
     {
         with_mechanism((flows, links), now, index, state, |mechanism, cx| {
             mechanism.release(cx.budget);
@@ -117,7 +121,10 @@ pub(crate) fn note_gone_on(
     if !custody::may_have_gone_on(connection, tcp) {
         return;
     }
-    let Some(state) = links.state(connection.link) else {
+    let Some(state) = links
+        .state(connection.link)
+        .map(|state| connection.met(state))
+    else {
         return;
     };
     let is_believed = with_mechanism((flows, links), now, index, state, |mechanism, cx| {
@@ -145,7 +152,7 @@ pub(crate) fn hand_off_supervised(
     let index = flows.connections.find(&flow)?;
     let connection = flows.connections.at_mut(index)?;
     let supervised = custody::export_supervised(flow, connection)?;
-    let state = links.state(connection.link)?;
+    let state = connection.met(links.state(connection.link)?);
     with_mechanism((flows, links), now, index, state, |mechanism, cx| {
         if let Some(mechanism) = mechanism.m_tcp() {
             mechanism.hand_off(cx);

@@ -197,6 +197,19 @@ impl Releases {
         }
     }
 
+    /// Drops what waits without a mechanism on `link` for `peer` itself; returns how many packets.
+    pub(crate) fn drop_others(&mut self, link: LinkId, peer: IpAddr) -> u64 {
+        self.at_mut(link.interface)
+            .map_or(0, |release| release.others.drop_for(link, peer))
+    }
+
+    /// Other traffic takes part in the round of `interface`.
+    pub(crate) fn give_others_a_turn(&mut self, interface: InterfaceId) {
+        if let Some(release) = self.at_mut(interface) {
+            release.give_others_a_turn();
+        }
+    }
+
     /// A packet that no mechanism serves passes towards `link`, which is up.
     pub(crate) fn pass_other(&mut self, link: LinkId, packet: &Packet, outbox: &mut Outbox) {
         if let Some(release) = self.at_mut(link.interface) {

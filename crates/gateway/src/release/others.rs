@@ -29,6 +29,7 @@ use super::lifetime::{Lifetime, OtherFlow, is_quic_past_handshake};
 use crate::limits::Limits;
 use crate::links::LinkId;
 use alloc::collections::{BTreeMap, VecDeque};
+use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::Packet;
 
@@ -193,6 +194,11 @@ impl OtherTraffic {
             evicted += 1;
         }
         evicted
+    }
+
+    /// Drops the packets that wait on `link` for `peer` itself; returns how many these were.
+    pub(crate) fn drop_for(&mut self, link: LinkId, peer: IpAddr) -> u64 {
+        self.remove_where(|kept| kept.link == link && kept.packet.header().ip.destination == peer)
     }
 
     /// Removes the packets for which `goes` holds, the newest first; returns how many these were.

@@ -21,6 +21,7 @@ mod hostile;
 mod m_tcp;
 mod misleading_ack;
 mod model;
+mod neighbours;
 mod one_sided;
 mod pace;
 mod peers;
