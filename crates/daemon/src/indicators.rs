@@ -11,7 +11,7 @@ mod stations;
 
 use super::config::Watched;
 use outlast_base::time::Instant;
-use outlast_gateway::links::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState};
+use outlast_gateway::links::{Indicator, InterfaceId, LinkEvent, LinkId, LinkState, Neighbour};
 use outlast_linux::monitor::{Change, Standing, Way};
 use outlast_linux::netlink::{InterfaceIndex, Prefix};
 use peers::{Peers, Question};
@@ -53,6 +53,8 @@ pub(super) enum Indication {
     /// The way to a destination is another, or is used again, by this link. Whoever went there may have lost what was in
     /// flight.
     Moved(LinkId, Prefix),
+    /// Somebody answers for the address of a peer: who did so before, or another one.
+    Neighbour(LinkId, Neighbour),
 }
 
 impl Indicators {
@@ -168,7 +170,7 @@ impl Indicators {
         self.index = None;
         self.port_of = None;
         self.is_running = false;
-        self.stations = Stations::default();
+        self.stations.clear();
         self.addresses.clear();
         self.routes.clear();
         for change in all {
@@ -339,7 +341,11 @@ impl Indicators {
                 standing,
                 hardware,
             } if self.index == Some(interface) => {
-                self.stations.set(address, hardware);
+                if let Some(neighbour) = self.stations.set(address, hardware) {
+                    let link = link_of(Some(address));
+                    self.indications
+                        .push_back(Indication::Neighbour(link, neighbour));
+                }
                 if self.watched.neighbour {
                     self.take_in_neighbour(now, address, standing);
                 }
@@ -352,7 +358,7 @@ impl Indicators {
         self.index = None;
         self.port_of = None;
         self.is_running = false;
-        self.stations = Stations::default();
+        self.stations.clear();
         self.addresses.clear();
         self.routes.switch_off();
     }

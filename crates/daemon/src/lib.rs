@@ -501,13 +501,20 @@ impl Daemon {
                     if event.state == LinkState::Up && event.link.peer.is_none() {
                         self.greet_peers(now);
                     }
+                    if event.state == LinkState::Up {
+                        self.doubt_neighbours(now, event.link);
+                    }
                     self.gateway.handle_link(now, event);
                     if event.state == LinkState::Up {
                         self.note_arrival(now, event.link);
                     }
                 }
+                Indication::Neighbour(link, neighbour) => {
+                    self.gateway.handle_neighbour(now, link, neighbour);
+                }
                 Indication::Returned(link, by) => {
                     self.take_over_missed(now, link);
+                    self.doubt_neighbours(now, link);
                     self.gateway.handle_return(now, link, by);
                     self.note_arrival(now, link);
                 }

@@ -24,7 +24,7 @@ use super::Daemon;
 use super::indicators::INTERFACE;
 pub(crate) use kernel::KernelAsker;
 use outlast_base::time::{Duration, Instant};
-use outlast_gateway::links::{LinkId, LinkState};
+use outlast_gateway::links::{LinkId, LinkState, Neighbour};
 use outlast_linux::monitor::{Change, Standing};
 pub(crate) use questions::Questions;
 use std::collections::BTreeSet;
@@ -137,6 +137,31 @@ impl Daemon {
             awaited,
             repeated: 0,
         };
+    }
+
+    /// `link` is back, and nothing was sent yet: what is kept for peers whom the kernel has forgotten waits until somebody
+    /// answers for their addresses.
+    pub(super) fn doubt_neighbours(&mut self, now: Instant, link: LinkId) {
+        let at_work = self.gateway.links_at_work(INTERFACE);
+        let stations = self.indicators.stations();
+        let lost: Vec<(LinkId, IpAddr)> = at_work
+            .into_iter()
+            .filter(|other| link.peer.is_none() || *other == link)
+            .filter_map(|other| Some((other, other.peer?)))
+            .filter(|(_, peer)| stations.is_lost(*peer))
+            .collect();
+        let Some(index) = self.indicators.index() else {
+            return;
+        };
+        for (place, (link, peer)) in lost.into_iter().enumerate() {
+            self.gateway
+                .handle_neighbour(now, link, Neighbour::Unconfirmed);
+            // The kernel asks for the others with the first packet.
+            if place < MOST_GREETED {
+                self.asker.kernel.ask(index, peer);
+                self.ask_for(peer);
+            }
+        }
     }
 
     fn repeat_greeting(&mut self, now: Instant) {

@@ -406,6 +406,8 @@ impl Interface {
                     }
                     (link, indicator, self.back(link.peer, away))
                 }
+                // What is sent to it again is this host's own.
+                Indication::Neighbour(..) => continue,
                 // Of whom it led to the way that has taken its place tells.
                 Indication::Returned(_, Indicator::Route) => continue,
                 Indication::Returned(link, by) => (link, by, self.back(link.peer, None)),

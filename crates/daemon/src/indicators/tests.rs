@@ -96,6 +96,7 @@ fn events(indicators: &mut Indicators) -> Vec<(Option<IpAddr>, LinkState, Indica
         Indication::Moved(link, _) => [LinkState::Down, LinkState::Up]
             .map(|state| (link.peer, state, Indicator::Route))
             .into(),
+        Indication::Neighbour(..) => Vec::new(),
     });
     changes.collect()
 }
@@ -269,6 +270,31 @@ fn a_neighbour_that_answers_is_back() {
     let up = (peer, LinkState::Up, Indicator::Neighbour);
     assert_eq!(events(&mut indicators), [down, up]);
     assert_eq!(indicators.poll_timeout(), None);
+}
+
+#[test]
+fn who_answers_for_an_address_is_told_before_its_return() {
+    let found = |hardware| {
+        let mut change = neighbour(Standing::Present);
+        if let Change::Neighbour { hardware: at, .. } = &mut change {
+            *at = Some([2, 0, 0, 0, 0, hardware]);
+        }
+        change
+    };
+    for (hardware, told) in [(1, Neighbour::Same), (2, Neighbour::Changed)] {
+        let mut indicators = running(Watched::default());
+        indicators.handle_change(at(1), found(1));
+        assert_eq!(indicators.poll_indication(), None, "nobody to compare with");
+        indicators.handle_change(at(2), neighbour(Standing::Failed));
+        let down = indicators.poll_indication();
+        assert!(matches!(down, Some(Indication::Changed(event)) if event.state == LinkState::Down));
+        indicators.handle_change(at(3), found(hardware));
+        let link = link_of(Some(ip("192.0.2.9")));
+        let first = indicators.poll_indication();
+        assert_eq!(first, Some(Indication::Neighbour(link, told)));
+        let then = indicators.poll_indication();
+        assert!(matches!(then, Some(Indication::Changed(event)) if event.state == LinkState::Up));
+    }
 }
 
 #[test]

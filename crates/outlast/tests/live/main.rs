@@ -34,6 +34,7 @@ mod memory;
 mod metrics;
 mod mobile_ip;
 mod nat;
+mod neighbours;
 mod noticed_late;
 mod operating;
 mod ports;

@@ -85,6 +85,9 @@ impl World {
                     Indication::Returned(link, by) => {
                         self.gateway.handle_return(self.now, link, by);
                     }
+                    Indication::Neighbour(link, neighbour) => {
+                        self.gateway.handle_neighbour(self.now, link, neighbour);
+                    }
                     Indication::Moved(link, _) => {
                         let by = Indicator::Route;
                         self.gateway.handle_return(self.now, link, by);

@@ -226,6 +226,24 @@ impl Path {
         clock::now()
     }
 
+    /// Another host on the link, with the mobile host's addresses, while that has no carrier.
+    pub(crate) fn stranger(&self) -> Namespace {
+        let stranger = Namespace::new().expect("as before");
+        inside(&stranger, |route| {
+            route
+                .add_veth(LINK, "stranger", Some(self.air.as_fd()))
+                .expect("veth");
+            equip(route, LINK, MOBILE, Some(OUTER));
+        });
+        inside(&self.air, |route| {
+            let bridge = route.interface("air").expect("made");
+            let port = route.interface("stranger").expect("made");
+            route.attach(port, bridge).expect("port");
+            switch(route, "stranger", true);
+        });
+        stranger
+    }
+
     /// Takes the carrier from both ends of the link.
     pub(crate) fn cut(&self) {
         self.switch(&["gateway", "mobile"], false);

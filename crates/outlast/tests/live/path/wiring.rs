@@ -44,6 +44,17 @@ pub(crate) fn add_rules(namespace: &Namespace, rules: &str) -> Option<()> {
     }
 }
 
+/// The rules of nftables of a table in a namespace, with their counters.
+pub(crate) fn list_rules(namespace: &Namespace, table: &str) -> String {
+    let run = || {
+        let list = ["list", "table"].into_iter().chain(table.split(' '));
+        let done = Command::new("nft").args(list).output();
+        let done = done.expect("it has added them");
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    namespace.run(run).expect("enter")
+}
+
 /// Runs `ip` with these arguments in a namespace.
 pub(crate) fn ip(namespace: &Namespace, line: &str) {
     let run = || {
