@@ -9,6 +9,7 @@ use super::agents::AgentSettings;
 use super::agents::settings::Given as GivenAgents;
 use super::keys;
 use crate::failure::Failure;
+use crate::trusted;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 pub use endpoint::Endpoint;
 pub use log::{Log, LogFormat, LogLevel};
@@ -20,7 +21,7 @@ use outlast_gateway::gateway::{DampingConfig, SilenceConfig};
 use outlast_gateway::limits::Limits;
 use outlast_gateway::mechanisms::path::{Level, PathMechanismKind};
 use outlast_scenario::keys::Key;
-use outlast_scenario::{Reader, ScenarioError, load_file};
+use outlast_scenario::{Reader, parse_file};
 pub use role::PathRole;
 use std::fmt;
 use std::io;
@@ -264,8 +265,17 @@ pub(crate) struct File {
 
 impl File {
     /// Reads the file at `path`.
-    fn load(path: &Path) -> Result<Self, ScenarioError> {
-        load_file(keys::FILE, &keys::TOP, path, Self::take)
+    fn load(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let text = trusted::read_configuration(path)
+            .map_err(|reason| Failure::Usage(format!("cannot read `{name}`: {reason}")))?;
+        Ok(parse_file(
+            keys::FILE,
+            &keys::TOP,
+            &text,
+            &name,
+            Self::take,
+        )?)
     }
 
     fn take(top: &Reader<'_>) -> Self {

@@ -38,6 +38,7 @@ mod stall;
 pub mod status;
 #[cfg(test)]
 mod testing;
+mod trusted;
 
 use crate::failure::Failure;
 use agents::Driver;

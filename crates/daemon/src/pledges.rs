@@ -6,6 +6,7 @@
 //! machine.
 
 use super::config::Settings;
+use super::trusted::{self, Distrust, Purpose};
 use outlast_base::time::Duration;
 use outlast_gateway::gateway::Pledge;
 use outlast_gateway::tracking::{FlowKey, FrozenNumbers};
@@ -13,8 +14,6 @@ use outlast_linux::guardian::Aftermath;
 use outlast_linux::raw::RawSender;
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, SeqNumber};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -48,59 +47,16 @@ pub(super) struct Untrusted {
     reason: Distrust,
 }
 
-/// The fault of a file.
-#[derive(Debug, thiserror::Error)]
-enum Distrust {
-    #[error("it is no regular file")]
-    NoFile,
-    #[error("it belongs to the user with the number {0}")]
-    Owner(u32),
-    #[error("others may write to it (mode {0:03o})")]
-    Mode(u32),
-    #[error(transparent)]
-    Unreadable(#[from] io::Error),
-}
-
-/// Opens the file that an earlier process of this user, or of root, has left; `None` if there is none. Waits
-/// for nobody, as a FIFO would have it do.
-fn open_trusted(path: &Path) -> Result<Option<File>, Untrusted> {
-    let untrusted = |reason| Untrusted {
-        path: path.into(),
-        reason,
-    };
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
-    let mut options = OpenOptions::new();
-    // The flags of `open` are a C int.
-    let opened = options
-        .read(true)
-        .custom_flags(flags.bits() as i32)
-        .open(path);
-    let file = match opened {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // A symbolic link, or a socket.
-        Err(error) if is_no_file(&error) => return Err(untrusted(Distrust::NoFile)),
-        Err(error) => return Err(untrusted(error.into())),
-    };
-    let metadata = file.metadata().map_err(|error| untrusted(error.into()))?;
-    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
-    if !metadata.is_file() {
-        return Err(untrusted(Distrust::NoFile));
+/// Opens the file that an earlier process of this user, or of root, has left; `None` if there is none.
+fn open_left(path: &Path) -> Result<Option<File>, Untrusted> {
+    match trusted::open(path, Purpose::Left, OpenOptions::new().read(true)) {
+        Ok(file) => Ok(Some(file)),
+        Err(reason) if reason.is_absence() => Ok(None),
+        Err(reason) => Err(Untrusted {
+            path: path.into(),
+            reason,
+        }),
     }
-    if owner != 0 && owner != geteuid().as_raw() {
-        return Err(untrusted(Distrust::Owner(owner)));
-    }
-    if mode & 0o022 != 0 {
-        return Err(untrusted(Distrust::Mode(mode)));
-    }
-    Ok(Some(file))
-}
-
-fn is_no_file(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::LOOP | Errno::NXIO | Errno::NODEV)
-    )
 }
 
 /// The file of this process.
@@ -126,7 +82,7 @@ impl Pledges {
     }
 
     fn begin_at(path: PathBuf) -> Result<(Self, Vec<Pledge>), Untrusted> {
-        let left = open_trusted(&path)?.map_or_else(Vec::new, |file| read(&file));
+        let left = open_left(&path)?.map_or_else(Vec::new, |file| read(&file));
         // A guardian that still reads the file sees that another daemon has taken over.
         let _ = std::fs::remove_file(&path);
         let mut pledges = Self {
@@ -230,7 +186,7 @@ const fn offset(place: usize) -> u64 {
 /// may be away: it is asked until somebody else takes care of it, or for a quarter of an hour. What it
 /// answers goes to the near host, whose kernel knows no such connection any more, and says so.
 pub(super) fn settle(path: &Path, mark: u32, aftermath: &Aftermath<'_>) {
-    let file = match open_trusted(path) {
+    let file = match open_left(path) {
         Ok(Some(file)) => file,
         Ok(None) => return,
         Err(error) => return aftermath.say(&error.to_string()),

@@ -2,17 +2,16 @@
 //! nobody but its owner can read.
 
 use crate::failure::Failure;
+use crate::trusted::{self, Purpose};
 use anyhow::Context;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const LENGTH: usize = 32;
-/// Readable or writable by group or others.
-const OTHERS: u32 = 0o077;
 
 /// A shared key.
 #[derive(Clone)]
@@ -28,34 +27,22 @@ impl SharedKey {
     /// Reads the file at `path`.
     pub(super) fn load(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
-        let mut file = File::open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Failure::Usage(format!(
-                "there is no key at {shown}: `outlast agents key {shown}` makes one, which all \
-                 neighbours are to have"
-            )),
-            _ => Failure::Usage(format!("cannot read the key at {shown}: {error}")),
-        })?;
-        let mode = file.metadata().context("cannot look at the key")?.mode();
-        if mode & OTHERS != 0 {
-            return Err(Failure::Usage(format!(
-                "the key at {shown} is open to others (mode {:04o}): `chmod 600 {shown}`, and make \
-                 a new one if somebody may have read it",
-                mode & 0o7777
-            )));
-        }
-        let mut text = String::new();
         // A longer file is none of ours.
-        let limited = Read::by_ref(&mut file).take(256).read_to_string(&mut text);
-        limited
-            .ok()
-            .and_then(|_| decode(text.trim()))
-            .map(Self)
-            .ok_or_else(|| {
-                Failure::Usage(format!(
-                    "{shown} is no key: `outlast agents key` writes {} hexadecimal digits",
-                    2 * LENGTH
-                ))
+        let text = trusted::read(path, Purpose::Key, 256).map_err(|reason| {
+            Failure::Usage(match reason.is_absence() {
+                true => format!(
+                    "there is no key at {shown}: `outlast agents key {shown}` makes one, which all \
+                     neighbours are to have"
+                ),
+                false => format!("cannot take the key at {shown}: {reason}"),
             })
+        })?;
+        decode(text.trim()).map(Self).ok_or_else(|| {
+            Failure::Usage(format!(
+                "{shown} is no key: `outlast agents key` writes {} hexadecimal digits",
+                2 * LENGTH
+            ))
+        })
     }
 }
 

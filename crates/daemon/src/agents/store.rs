@@ -6,6 +6,7 @@
 //! on the disk before anything is said of it.
 
 use crate::failure::Failure;
+use crate::trusted::{self, Distrust, Purpose};
 use outlast_agents::{Entry, FreezeId, Left};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
@@ -53,7 +54,7 @@ impl Store {
             builder.recursive(true).mode(0o700);
             builder.create(directory).map_err(refused)?;
         }
-        let mut file = open(path).map_err(refused)?;
+        let mut file = open(path).map_err(|reason| refused(io::Error::other(reason)))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(Failure::Usage(format!(
                 "another daemon keeps its journal at {}: give each one of its own",
@@ -187,7 +188,7 @@ impl Store {
         let beside = PathBuf::from(beside);
         // One that died here has left it behind.
         let _ = fs::remove_file(&beside);
-        let mut file = open(&beside)?;
+        let mut file = open(&beside).map_err(io::Error::other)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
@@ -218,10 +219,10 @@ impl Drop for Store {
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path) -> Result<File, Distrust> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    options.mode(0o600).open(path)
+    trusted::open(path, Purpose::Left, options.mode(0o600))
 }
 
 fn hash(entry: &[u8]) -> [u8; HASH] {

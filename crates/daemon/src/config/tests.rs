@@ -1,7 +1,7 @@
 use super::*;
 use clap::ValueEnum;
+use outlast_scenario::ScenarioError;
 use outlast_scenario::keys::Kind;
-use outlast_scenario::parse_file;
 
 fn parse(text: &str) -> Result<File, ScenarioError> {
     parse_file(keys::FILE, &keys::TOP, text, "config.toml", File::take)

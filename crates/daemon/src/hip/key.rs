@@ -1,16 +1,14 @@
 //! Host identities in files: private keys in PKCS #8, readable by their owner alone.
 
 use crate::failure::Failure;
+use crate::trusted::{self, Purpose};
 use anyhow::{Context, anyhow};
 use outlast_hip::identity::{Algorithm, Identity};
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// Readable or writable by group or others.
-const OTHERS: u32 = 0o077;
 
 /// Longer than any key.
 const LONGEST: u64 = 16 << 10;
@@ -43,22 +41,8 @@ pub fn make(path: &Path, algorithm: Algorithm) -> Result<String, Failure> {
 pub fn load(path: &Path) -> Result<Identity, Failure> {
     let shown = path.display();
     let refuse = |what: String| Failure::Usage(format!("the key at {shown}: {what}"));
-    let mut file = File::open(path).map_err(|error| refuse(error.to_string()))?;
-    let mode = file
-        .metadata()
-        .map_err(|error| refuse(error.to_string()))?
-        .mode();
-    if mode & OTHERS != 0 {
-        let mode = mode & 0o7777;
-        return Err(refuse(format!(
-            "is open to others (mode {mode:04o}): `chmod 600 {shown}`"
-        )));
-    }
-    let mut pem = String::new();
-    let read = Read::by_ref(&mut file)
-        .take(LONGEST)
-        .read_to_string(&mut pem);
-    read.map_err(|error| refuse(error.to_string()))?;
+    let pem =
+        trusted::read(path, Purpose::Key, LONGEST).map_err(|reason| refuse(reason.to_string()))?;
     let identity = Identity::from_pem(&pem);
     identity.map_err(|error| refuse(format!("{error}; `outlast hip key` makes one")))
 }

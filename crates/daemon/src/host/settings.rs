@@ -4,6 +4,7 @@ use super::damping::Damping;
 use super::user_timeout::UserTimeout;
 use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
+use crate::trusted;
 use outlast_host::{Limits, Mechanism};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -108,7 +109,7 @@ impl Settings {
             return Ok(Self::default());
         };
         let shown = path.display();
-        let text = std::fs::read_to_string(path)
+        let text = trusted::read_configuration(path)
             .map_err(|error| Failure::Usage(format!("cannot read {shown}: {error}")))?;
         let file: File =
             toml::from_str(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;

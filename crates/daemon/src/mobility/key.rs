@@ -2,16 +2,14 @@
 
 use super::random;
 use crate::failure::Failure;
+use crate::trusted::{self, Purpose};
 use anyhow::Context;
 use outlast_mobility::{Algorithm, SecurityAssociation};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// Readable or writable by group or others.
-const OTHERS: u32 = 0o077;
 
 /// Longer than any key file.
 const LONGEST: u64 = 4 << 10;
@@ -83,20 +81,8 @@ pub fn make(path: &Path, algorithm: Authenticator, spi: Option<u32>) -> Result<u
 pub(super) fn load(path: &Path) -> Result<SecurityAssociation, Failure> {
     let shown = path.display();
     let refuse = |what: String| Failure::Usage(format!("the key at {shown}: {what}"));
-    let mut file = File::open(path).map_err(|error| refuse(error.to_string()))?;
-    let metadata = file.metadata();
-    let mode = metadata.map_err(|error| refuse(error.to_string()))?.mode();
-    if mode & OTHERS != 0 {
-        let mode = mode & 0o7777;
-        return Err(refuse(format!(
-            "is open to others (mode {mode:04o}): `chmod 600 {shown}`"
-        )));
-    }
-    let mut text = String::new();
-    let read = Read::by_ref(&mut file)
-        .take(LONGEST)
-        .read_to_string(&mut text);
-    read.map_err(|error| refuse(error.to_string()))?;
+    let text =
+        trusted::read(path, Purpose::Key, LONGEST).map_err(|reason| refuse(reason.to_string()))?;
     // What the parser says of the file may quote the key.
     let known: KeyFile = toml::from_str(&text)
         .map_err(|_| refuse("is no key; `outlast mobile-ip key` makes one".into()))?;

@@ -3,6 +3,7 @@
 use super::{access, key};
 use crate::config::{Endpoint, control_of, may_be_control};
 use crate::failure::Failure;
+use crate::trusted;
 use outlast_base::time::Duration;
 use outlast_linux::netlink::Prefix;
 use outlast_mobility::{Advertising, Detection, ReverseTunnels, SecurityAssociation};
@@ -332,7 +333,7 @@ fn everywhere() -> Vec<Network> {
 
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path)
+    let text = trusted::read_configuration(path)
         .map_err(|error| Failure::Usage(format!("cannot read {shown}: {error}")))?;
     toml::from_str(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))
 }
