@@ -9,7 +9,8 @@ use outlast_base::time::{Duration, Instant};
 use outlast_mobility::v6::NodeEvent;
 use outlast_wire::Packet;
 use outlast_wire::mobile_ipv6::{
-    BindingUpdate, Message, UpdateFlags, UpdateLifetime, add_home_address, mobility_packet,
+    BindingErrorStatus, BindingUpdate, Message, UpdateFlags, UpdateLifetime, add_home_address,
+    mobility_packet,
 };
 
 /// A mobile node in cell 1 that has heard of its first correspondent.
@@ -207,6 +208,47 @@ fn a_packet_with_a_home_address_and_no_binding_is_not_delivered() {
     // Whoever says so to the mobile node costs it one round of tests.
     network.run(ms(3_000));
     assert!(network.is_heard(0, 0));
+}
+
+/// A binding error in the correspondent's name: nothing in it is secret.
+fn binding_error(status: BindingErrorStatus) -> Packet {
+    let (far, node) = (correspondent_address(0), care_of_address(0, 1));
+    let error = Message::BindingError {
+        status,
+        home_address: home_address(0),
+    };
+    mobility_packet(far, node, &error.emit().finish(far, node))
+}
+
+/// One forged error after the other for a minute, 100 a second of both kinds. Each had packets take the longer way for a round
+/// trip, and two of different kinds for five minutes.
+#[test]
+fn forged_binding_errors_cost_a_round_of_tests_in_ten_seconds() {
+    let mut network = optimized(Setup::default());
+    let before = network.mobiles[0].node.counters().correspondent_messages;
+    let (mut direct, mut tried) = (0, 0);
+    for number in 0..6_000 {
+        for status in [
+            BindingErrorStatus::NO_BINDING,
+            BindingErrorStatus::UNKNOWN_MESSAGE,
+        ] {
+            network.route(binding_error(status));
+        }
+        network.run(ms(10));
+        if number % 50 == 0 {
+            let sent = network.mobiles[0].node.counters().optimized_out;
+            assert!(network.is_heard(0, 0));
+            tried += 1;
+            direct += network.mobiles[0].node.counters().optimized_out - sent;
+        }
+    }
+    assert!(!is_given_up(&network));
+    let messages = network.mobiles[0].node.counters().correspondent_messages - before;
+    assert!((3..=7 * 4).contains(&messages), "{messages}");
+    assert!(
+        direct * 10 >= tried * 8,
+        "{direct} of {tried} went directly"
+    );
 }
 
 #[test]

@@ -23,6 +23,9 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const MOST_TRIES: u32 = 4;
 /// For how long it is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(300);
+/// A correspondent's word that it knows no binding is believed no sooner after the last one: nothing in it is secret, and
+/// each has packets take the longer way for a round trip.
+const BELIEVED_AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// A binding that nothing uses is not renewed.
 const IN_USE: Duration = Duration::from_secs(60);
 
@@ -92,6 +95,10 @@ struct Correspondent {
     stage: Stage,
     sequence: u16,
     used_at: Instant,
+    /// When it last said, or somebody in its name, that it knows no binding.
+    forgot_at: Option<Instant>,
+    /// True once it has given a token, as only a correspondent does that knows Mobile IPv6 and was asked.
+    has_answered: bool,
 }
 
 /// All correspondents.
@@ -147,6 +154,8 @@ impl Correspondents {
             stage: Stage::Resting,
             sequence: cookie(&self.secret, u64::MAX) as u16,
             used_at: now,
+            forgot_at: None,
+            has_answered: false,
         };
         new.begin(now);
         self.all.insert(correspondent, new);
@@ -206,16 +215,18 @@ impl Correspondents {
         }
     }
 
-    /// Leaves a correspondent alone that knows nothing of Mobile IPv6. Whether it was asked.
+    /// Leaves a correspondent alone that knows nothing of Mobile IPv6. Returns whether it was asked, and has never answered:
+    /// else somebody says so in its name (RFC 6275, section 11.3.6).
     pub(super) fn give_up(&mut self, now: Instant, correspondent: Ipv6Addr) -> bool {
         let Some(known) = self.all.get_mut(&correspondent) else {
             return false;
         };
         let is_asked = matches!(known.stage, Stage::Testing { .. } | Stage::Updating { .. });
-        if is_asked {
+        let is_believed = is_asked && !known.has_answered;
+        if is_believed {
             known.leave_alone(now);
         }
-        is_asked
+        is_believed
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
@@ -265,8 +276,14 @@ impl Correspondents {
         let known = self.all.get_mut(&source)?;
         let mut steps = VecDeque::new();
         match message {
-            Message::HomeTest(test) => known.take_home_token(test, place.0)?,
-            Message::CareOfTest(test) => known.take_care_of_token(test, place.1)?,
+            Message::HomeTest(test) => {
+                known.take_home_token(test, place.0)?;
+                known.has_answered = true;
+            }
+            Message::CareOfTest(test) => {
+                known.take_care_of_token(test, place.1)?;
+                known.has_answered = true;
+            }
             Message::BindingAcknowledgement(answer) => {
                 let event = known.take_answer(now, place, source, answer, options)?;
                 steps.extend(event.map(Step::Tell));
@@ -280,7 +297,12 @@ impl Correspondents {
                 home_address,
             } if *home_address == place.0 => {
                 // It has forgotten, or somebody says so: the tests will tell.
+                let is_soon = |at| now.since(at) < BELIEVED_AGAIN_AFTER;
+                if known.forgot_at.is_some_and(is_soon) {
+                    return None;
+                }
                 known.binding.take()?;
+                known.forgot_at = Some(now);
                 known.forget_tokens();
                 known.begin_if_resting(now);
             }
