@@ -14,7 +14,6 @@ use outlast_linux::guardian::Aftermath;
 use outlast_linux::raw::RawSender;
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{Packet, SeqNumber};
-use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -364,6 +363,7 @@ mod tests {
     #[test]
     fn what_somebody_else_may_have_written_is_refused_without_waiting() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
+        use rustix::process::geteuid;
         use std::os::unix::fs::{PermissionsExt, chown, symlink};
         use std::os::unix::net::UnixListener;
         let place = tempfile::tempdir().expect("a directory");

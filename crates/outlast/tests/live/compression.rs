@@ -3,7 +3,7 @@
 //!
 //! What arrives is compared with what was sent by the transfer itself.
 
-use crate::path::wiring::add_rules;
+use crate::path::wiring::{add_rules, inside, switch};
 use crate::path::{Daemon, FIXED, LINK, MOBILE, Path, Transfer, Version, wait};
 use crate::support::Place;
 use outlast_base::time::Duration;
@@ -26,10 +26,16 @@ fn mobile(place: &Place, path: &Path) -> Option<Daemon> {
     Daemon::configured(place, &path.mobile, text)
 }
 
+/// What the mobile host's own daemon sends to it comes over its loopback interface.
+fn listen_to_itself(path: &Path) {
+    inside(&path.mobile, |route| switch(route, "lo", true));
+}
+
 /// Transfers both ways, of which most crosses compressed, through an outage.
 fn crosses_compressed(version: Version) {
     let places = [Place::new(), Place::new()];
     let Some(path) = Path::new() else { return };
+    listen_to_itself(&path);
     let (Some(supervisor), Some(mobile)) =
         (supervisor(&places[0], &path), mobile(&places[1], &path))
     else {
@@ -95,6 +101,7 @@ fn a_mobile_without_a_daemon_gets_nothing_compressed_and_the_fixed_host_no_error
 fn a_daemon_that_dies_at_the_mobile_ends_compression_and_no_transfer() {
     let places = [Place::new(), Place::new()];
     let Some(path) = Path::new() else { return };
+    listen_to_itself(&path);
     let (Some(supervisor), Some(mobile)) =
         (supervisor(&places[0], &path), mobile(&places[1], &path))
     else {
@@ -117,6 +124,7 @@ fn a_daemon_that_dies_at_the_mobile_ends_compression_and_no_transfer() {
 fn arrives_behind_a_filter(chain: &str, is_upload: bool) -> Option<u64> {
     let places = [Place::new(), Place::new()];
     let path = Path::new()?;
+    listen_to_itself(&path);
     let ends = (supervisor(&places[0], &path), mobile(&places[1], &path));
     let (Some(supervisor), Some(mobile)) = ends else {
         return None;
