@@ -48,6 +48,8 @@ pub(crate) enum State {
     Closed {
         session: Box<Session>,
         until: Instant,
+        /// When it was acknowledged last.
+        answered: Instant,
     },
     /// An exchange failed.
     Failed { failure: Failure, until: Instant },

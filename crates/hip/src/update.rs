@@ -16,7 +16,7 @@ use crate::volume::Readdressing;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
 use core::net::IpAddr;
-use outlast_base::time::Instant;
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::{
     Builder, EspInfo, Locator, LocatorSet, Message, PacketType, Traffic, kind, u32_list,
     write_from_address,
@@ -29,6 +29,9 @@ const NUMBERS: usize = 8;
 /// Numbers by which an overtaken UPDATE may be behind the newest one.
 const WINDOW: u32 = 8;
 
+/// An UPDATE of the peer that comes again is judged and answered no sooner: every peer waits longer, but not whoever has
+/// recorded it.
+pub(crate) const ANSWERED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// UPDATEs of the peer that are acknowledged again.
 const REMEMBERED: usize = 4;
 
@@ -136,6 +139,8 @@ struct Seen {
     reply: Vec<u8>,
     /// True if it named addresses.
     has_locators: bool,
+    /// When it was answered last.
+    answered: Instant,
 }
 
 /// The UPDATE packets of one association.
@@ -177,6 +182,36 @@ impl Updates {
     pub(crate) fn stop_offering(&mut self) {
         self.pending
             .retain(|pending| !matches!(pending.purpose, Purpose::Rekey(_)));
+    }
+
+    /// Judges an UPDATE by its numbers, before its signature is: what was heard before costs whoever repeats it more.
+    fn admit(&mut self, now: Instant, seq: Option<u32>) -> Result<(), Refusal> {
+        let Some(id) = seq else {
+            // It answers, and nothing waits for an answer.
+            return match self.pending.is_empty() {
+                true => Err(Refusal::Replay),
+                false => Ok(()),
+            };
+        };
+        if let Some(seen) = self.seen.iter_mut().find(|seen| seen.id == id) {
+            if now.since(seen.answered) < ANSWERED_AGAIN_AFTER {
+                return Err(Refusal::Limit);
+            }
+            seen.answered = now;
+            return Ok(());
+        }
+        // An UPDATE that newer ones have overtaken is news as long as it is known not to have been here.
+        let seen = &self.seen;
+        let is_old = seen.is_full() && seen.first().is_some_and(|oldest| id < oldest.id);
+        let is_far_behind = |newest: &Seen| id.saturating_add(WINDOW) < newest.id;
+        let is_before = |postponed: &Seen| id < postponed.id;
+        if is_old
+            || seen.last().is_some_and(is_far_behind)
+            || self.postponed.as_ref().is_some_and(is_before)
+        {
+            return Err(Refusal::Replay);
+        }
+        Ok(())
     }
 
     /// The numbers that an UPDATE acknowledges: the one that it answers, and those of the peer's newest UPDATEs, whose
@@ -526,7 +561,7 @@ impl Session {
         context: &mut Context<'_>,
         message: &Message<'_>,
     ) -> Result<Aftermath, Refusal> {
-        self.verify(message)?;
+        self.verify_mac(message)?;
         let numbers = |kind| match message.find(kind) {
             Some(found) => u32_list(found.contents).ok_or(Refusal::Malformed),
             None => Ok(Vec::new()),
@@ -535,6 +570,8 @@ impl Session {
         if seq.len() > 1 || seq.is_empty() && acks.is_empty() {
             return Err(Refusal::Parameter);
         }
+        self.updates.admit(context.now, seq.first().copied())?;
+        self.verify_signature(message)?;
         let mut outcome = Outcome::default();
         self.hear_echo(message, &mut outcome);
         self.hear_acks(&acks, &mut outcome);
@@ -618,7 +655,7 @@ impl Session {
         });
     }
 
-    /// An UPDATE with a number: a new one, a repetition, or an old one.
+    /// An UPDATE with a number: a new one, or a repetition.
     fn hear_number(
         &mut self,
         context: &mut Context<'_>,
@@ -626,23 +663,10 @@ impl Session {
         id: u32,
         outcome: &mut Outcome,
     ) -> Result<(), Refusal> {
-        let Updates {
-            seen, postponed, ..
-        } = &self.updates;
-        if let Some(seen) = seen.iter().find(|seen| seen.id == id) {
+        if let Some(seen) = self.updates.seen.iter().find(|seen| seen.id == id) {
             let reply = seen.reply.clone();
             self.repeat_reply(context, &reply);
             return Ok(());
-        }
-        // An UPDATE that newer ones have overtaken is news as long as it is known not to have been here.
-        let is_old = seen.is_full() && seen.first().is_some_and(|oldest| id < oldest.id);
-        let is_far_behind = |newest: &Seen| id.saturating_add(WINDOW) < newest.id;
-        let is_before = |postponed: &Seen| id < postponed.id;
-        if is_old
-            || seen.last().is_some_and(is_far_behind)
-            || postponed.as_ref().is_some_and(is_before)
-        {
-            return Err(Refusal::Replay);
         }
         self.hear_news(context, message, id, outcome)
     }
@@ -724,6 +748,7 @@ impl Session {
             id,
             reply,
             has_locators,
+            answered: context.now,
         };
         if is_too_soon {
             self.updates.postponed = Some(heard);

@@ -6,6 +6,7 @@ use crate::backoff::Backoff;
 use crate::context::Context;
 use crate::event::{Event, Refusal};
 use crate::session::Session;
+use crate::update::ANSWERED_AGAIN_AFTER;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use outlast_base::time::Instant;
@@ -91,7 +92,14 @@ impl Host {
         let (association, mut context) = self.lend(now, peer).ok_or(Refusal::State)?;
         let is_new = association.session().is_some();
         let session = association.any_session().ok_or(Refusal::State)?;
-        session.verify(message)?;
+        session.verify_mac(message)?;
+        // Whoever has recorded the CLOSE may repeat it.
+        if let State::Closed { answered, .. } = &association.state
+            && now.since(*answered) < ANSWERED_AGAIN_AFTER
+        {
+            return Err(Refusal::Limit);
+        }
+        session.verify_signature(message)?;
         let echo = message
             .find(kind::ECHO_REQUEST_SIGNED)
             .ok_or(Refusal::Parameter)?;
@@ -112,11 +120,17 @@ impl Host {
         let closed = |session: Box<Session>| State::Closed {
             session,
             until: now + MAXIMUM_SEGMENT_LIFETIME * 2,
+            answered: now,
         };
         let state = match association.state {
             State::R2Sent { session, .. }
             | State::Established { session }
             | State::Closing { session, .. } => closed(session),
+            State::Closed { session, until, .. } => State::Closed {
+                session,
+                until,
+                answered: now,
+            },
             other => other,
         };
         let association = super::Association {

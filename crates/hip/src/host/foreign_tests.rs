@@ -114,6 +114,7 @@ fn each_of_several_updates_is_acknowledged_again() {
     }
     let named = addresses(&pair);
     assert_eq!(named[0], places[2], "what the newest one names counts");
+    pair.now += crate::update::ANSWERED_AGAIN_AFTER;
     for (id, again) in (10..).zip(&updates) {
         pair.deliver(0, again);
         assert!(acknowledged(&mut pair).contains(&id), "{id}");

@@ -291,6 +291,53 @@ fn replayed_and_forged_updates_redirect_nothing() {
     network.assert_data_flows(0, 1);
 }
 
+/// An UPDATE and a CLOSE, each repeated 3,000 times a second for a second by somebody who has recorded them: the signatures
+/// that are checked are counted by the answers, and by what is refused before.
+#[test]
+fn recorded_updates_and_closes_cost_twenty_signatures_a_second() {
+    let mut network = established(1, true);
+    network.move_to(0, &[address("198.51.100.7")]);
+    network.run(Duration::from_secs(1));
+    let recorded = |network: &Network, wanted| {
+        let sent = network.sent.iter().map(|(_, node, packet)| (node, packet));
+        sent.filter(|(node, packet)| **node == 0 && packet.protocol == Protocol::Hip)
+            .map(|(_, packet)| packet.clone())
+            .filter(|packet| {
+                let message = Message::parse(&packet.payload).expect("what a host sends");
+                message.kind() == wanted
+                    && message.find(kind::SEQ).is_some() == (wanted == PacketType::Update)
+            })
+            .last()
+            .expect("it was sent")
+    };
+    for wanted in [PacketType::Update, PacketType::Close] {
+        if wanted == PacketType::Close {
+            let peer = network.hit(1);
+            let now = network.now;
+            network.nodes[0].host.close(now, peer);
+            network.run(Duration::from_secs(1));
+        }
+        let packet = recorded(&network, wanted);
+        let (before, sent) = (
+            network.nodes[1].host.counters().refused(Refusal::Limit),
+            network.sent.len(),
+        );
+        for _ in 0..1_000 {
+            for _ in 0..3 {
+                network.deliver(&packet);
+            }
+            network.run(Duration::from_millis(1));
+        }
+        let answers = network.sent[sent..]
+            .iter()
+            .filter(|(_, node, _)| *node == 1)
+            .count();
+        let refused = network.nodes[1].host.counters().refused(Refusal::Limit) - before;
+        assert!((1..=21).contains(&answers), "{wanted:?}: {answers}");
+        assert_eq!(refused + answers as u64, 3_000, "{wanted:?}");
+    }
+}
+
 /// Both sides say that both clients are registered, and for how long.
 fn assert_registered(network: &Network) {
     let server = network.hit(2);
