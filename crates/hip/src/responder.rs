@@ -98,6 +98,9 @@ impl Generation {
     }
 }
 
+/// R1 packets to one address in a second, at most: many hosts may share an address.
+const R1_TO_ONE_ADDRESS: u32 = 128;
+
 /// Counts packets of one type by the second.
 #[derive(Debug, Default)]
 struct Load {
@@ -134,6 +137,29 @@ impl Load {
     }
 }
 
+/// R1 packets of this second, by the address that they went to: an R1 is longer than an I1, whose source anybody can write.
+///
+/// As many addresses as R1 packets in a second, at most.
+#[derive(Debug, Default)]
+struct Addressed {
+    second: u64,
+    to: BTreeMap<IpAddr, u32>,
+}
+
+impl Addressed {
+    /// True if one more may go to `address`, which is noted.
+    fn admits(&mut self, now: Instant, address: IpAddr) -> bool {
+        let second = now.as_nanos() / 1_000_000_000;
+        if second != self.second {
+            self.to.clear();
+            self.second = second;
+        }
+        let sent = self.to.entry(address).or_default();
+        *sent += 1;
+        *sent <= R1_TO_ONE_ADDRESS
+    }
+}
+
 /// Puzzles that were replaced in this second because they were too easy by then, by their numbers: each once, so that
 /// an attacker with many solutions of one puzzle takes no answer from others.
 #[derive(Debug, Default)]
@@ -161,6 +187,7 @@ pub(crate) struct Responder {
     current: Generation,
     previous: Option<Generation>,
     i1_load: Load,
+    addressed: Addressed,
     /// I2 packets, whatever comes of them: each costs at least a MAC and a hash.
     i2_load: Load,
     outgrown: Outgrown,
@@ -217,6 +244,7 @@ impl Responder {
             current: Generation::new(random.next_u32() as u16, now, 0),
             previous: None,
             i1_load: Load::default(),
+            addressed: Addressed::default(),
             i2_load: Load::default(),
             outgrown: Outgrown::default(),
             effort: Effort::new(now),
@@ -275,7 +303,9 @@ impl Responder {
         let group = common.unwrap_or(Group::Modp1536);
         self.rotate(context.now);
         self.i1_load.note(context.now);
-        if self.i1_load.current > context.config.limits.r1_per_second {
+        if self.i1_load.current > context.config.limits.r1_per_second
+            || !self.addressed.admits(context.now, origin.path.remote)
+        {
             return Err(Refusal::Limit);
         }
         self.send_r1(context, message.sender(), group, origin)

@@ -180,6 +180,41 @@ fn an_altered_update_is_refused() {
     assert_ne!(view(&network), before);
 }
 
+/// 3,000 I1 packets in a second in the name of one address that has sent none. Each drew an R1, up to 2,000 a second.
+#[test]
+fn nobody_is_flooded_with_answers_to_what_he_has_not_sent() {
+    let mut network = Network::pair(7);
+    let (victim, responder) = (address("203.0.113.66"), network.nodes[1].addresses[0]);
+    let mut builder = Builder::new(PacketType::I1, network.hit(0), network.hit(1));
+    builder.push(kind::DH_GROUP_LIST, &[7]);
+    let mut packet = Transmit {
+        source: victim,
+        destination: responder,
+        protocol: Protocol::Hip,
+        payload: builder.finish().expect("what the test set up"),
+    };
+    Builder::set_checksum(&mut packet.payload, packet.source, packet.destination);
+    for _ in 0..1_000 {
+        for _ in 0..3 {
+            network.deliver(&packet);
+        }
+        network.run(Duration::from_millis(1));
+    }
+    let to_victim = network
+        .sent
+        .iter()
+        .filter(|(_, _, r1)| r1.destination == victim);
+    let (count, bytes) = to_victim.fold((0, 0), |(count, bytes), (_, _, r1)| {
+        (count + 1, bytes + r1.payload.len())
+    });
+    // The packets fall into two seconds.
+    assert!((1..=256).contains(&count), "{count} of {bytes} bytes");
+    // Others are answered as before.
+    network.send(0, 1, b"first");
+    network.run(Duration::from_secs(1));
+    network.assert_data_flows(0, 1);
+}
+
 #[test]
 fn a_flood_raises_the_puzzle_and_costs_no_state() {
     let mut network = Network::pair(7);
