@@ -123,7 +123,7 @@ impl Codec {
         segment: &CompressedSegment<'_>,
     ) -> Result<Packet, RestoreError> {
         let flags = segment.header.get(FLAGS_AT).copied();
-        if flags.is_none_or(|flags| stands_alone(TcpFlags(flags.into()))) {
+        if flags.is_none_or(|flags| stands_alone(TcpFlags(flags))) {
             return Err(RestoreError::Segment);
         }
         let lacking = u32::from(segment.payload_len);

@@ -406,10 +406,9 @@ impl Interface {
                     }
                     (link, indicator, self.back(link.peer, away))
                 }
-                // What is sent to it again is this host's own.
-                Indication::Neighbour(..) => continue,
-                // Of whom it led to the way that has taken its place tells.
-                Indication::Returned(_, Indicator::Route) => continue,
+                // What is sent to a neighbour again is this host's own, and of whom a route led to the way that has taken
+                // its place tells.
+                Indication::Neighbour(..) | Indication::Returned(_, Indicator::Route) => continue,
                 Indication::Returned(link, by) => (link, by, self.back(link.peer, None)),
                 Indication::Moved(link, to) => {
                     moved = Moved::To(to);

@@ -302,12 +302,11 @@ fn recorded_updates_and_closes_cost_twenty_signatures_a_second() {
         let sent = network.sent.iter().map(|(_, node, packet)| (node, packet));
         sent.filter(|(node, packet)| **node == 0 && packet.protocol == Protocol::Hip)
             .map(|(_, packet)| packet.clone())
-            .filter(|packet| {
+            .rfind(|packet| {
                 let message = Message::parse(&packet.payload).expect("what a host sends");
                 message.kind() == wanted
                     && message.find(kind::SEQ).is_some() == (wanted == PacketType::Update)
             })
-            .last()
             .expect("it was sent")
     };
     for wanted in [PacketType::Update, PacketType::Close] {
