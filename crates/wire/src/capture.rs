@@ -5,7 +5,8 @@
 //!
 //! pcap (draft-ietf-opsawg-pcap): either byte order, microseconds and nanoseconds. pcapng: several
 //! sections and interfaces, each with its clock; enhanced and obsolete packet blocks. Packets
-//! without a time (simple packet blocks) are counted and left out.
+//! without a time (simple packet blocks) are counted and left out. So are packets that the capturing
+//! program says it has lost.
 //!
 //! ```
 //! use outlast_wire::capture::{Decoder, Step};
@@ -34,7 +35,8 @@
 //! # Ok::<(), outlast_wire::capture::CaptureError>(())
 //! ```
 
-use crate::pcapng::{Clock, Direction, LINUX_SLL, LINUX_SLL2, MAX_CAPTURED_LEN, code};
+use crate::frame::link_type::{LINUX_SLL, LINUX_SLL2};
+use crate::pcapng::{Clock, Direction, MAX_CAPTURED_LEN, code};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -141,7 +143,17 @@ pub struct CapturedPacket<'a> {
 pub struct Decoder {
     format: Format,
     offset: u64,
+    tally: Tally,
+}
+
+/// Packets that a capture speaks of and does not show.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
     untimed: u64,
+    /// Lost before a packet, as the packets' blocks say.
+    lost_before_packets: u64,
+    /// Lost on the interfaces of earlier sections, as their statistics say.
+    lost_in_sections: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -164,7 +176,16 @@ struct Pcapng {
     order: Order,
     /// Those of earlier sections.
     before: u32,
-    interfaces: Vec<(u16, Clock)>,
+    interfaces: Vec<Described>,
+}
+
+/// An interface of a section.
+#[derive(Clone, Copy, Debug)]
+struct Described {
+    link_type: u16,
+    clock: Clock,
+    /// Packets lost since it was opened.
+    lost: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -208,7 +229,7 @@ impl Decoder {
         let step = match &mut self.format {
             Format::Unknown => self.begin(input),
             Format::Pcap(pcap) => pcap.decode(input, self.offset),
-            Format::Pcapng(pcapng) => pcapng.decode(input, self.offset, &mut self.untimed),
+            Format::Pcapng(pcapng) => pcapng.decode(input, self.offset, &mut self.tally),
         }?;
         self.offset += match step {
             Step::Packet { consumed, .. } => consumed as u64,
@@ -241,7 +262,19 @@ impl Decoder {
     /// Packets without a time, which were left out.
     #[must_use]
     pub const fn untimed(&self) -> u64 {
-        self.untimed
+        self.tally.untimed
+    }
+
+    /// Packets that the capturing program lost, as it says itself.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let open = match &self.format {
+            Format::Pcapng(pcapng) => pcapng.lost(),
+            _ => 0,
+        };
+        let of_interfaces = self.tally.lost_in_sections.saturating_add(open);
+        // Both count the same packets.
+        self.tally.lost_before_packets.max(of_interfaces)
     }
 
     fn begin<'a>(&mut self, input: &'a [u8]) -> Result<Step<'a>, CaptureError> {
@@ -322,7 +355,7 @@ impl Pcapng {
         &mut self,
         input: &'a [u8],
         offset: u64,
-        untimed: &mut u64,
+        tally: &mut Tally,
     ) -> Result<Step<'a>, CaptureError> {
         // Kind and length, and the byte order of a section.
         const BEGINNING: usize = 12;
@@ -353,9 +386,11 @@ impl Pcapng {
         };
         let most = match kind {
             code::ENHANCED_PACKET | code::PACKET => MAX_PACKET_BLOCK,
-            code::SECTION_HEADER | code::INTERFACE_DESCRIPTION => MAX_DESCRIPTION,
+            code::SECTION_HEADER | code::INTERFACE_DESCRIPTION | code::INTERFACE_STATISTICS => {
+                MAX_DESCRIPTION
+            }
             code::SIMPLE_PACKET => {
-                *untimed += 1;
+                tally.untimed += 1;
                 return Ok(passed);
             }
             _ => return Ok(passed),
@@ -372,14 +407,42 @@ impl Pcapng {
         let body = block.get(8..block_len - 4).unwrap_or_default();
         match kind {
             code::SECTION_HEADER | code::INTERFACE_DESCRIPTION => {
+                if kind == code::SECTION_HEADER {
+                    tally.lost_in_sections = tally.lost_in_sections.saturating_add(self.lost());
+                }
                 self.describe(kind, body, offset)?;
+                Ok(passed)
+            }
+            code::INTERFACE_STATISTICS => {
+                self.note_statistics(body);
                 Ok(passed)
             }
             _ => Ok(Step::Packet {
                 consumed: block_len,
-                packet: self.packet(kind, body, offset)?,
+                packet: self.packet(kind, body, offset, tally)?,
             }),
         }
+    }
+
+    /// Packets lost on the interfaces of this section.
+    fn lost(&self) -> u64 {
+        let losses = self.interfaces.iter().map(|interface| interface.lost);
+        losses.fold(0, u64::saturating_add)
+    }
+
+    /// Takes note of the losses in an interface's statistics, which count from its beginning.
+    fn note_statistics(&mut self, body: &[u8]) {
+        let order = self.order;
+        let number = order.u32(body, 0).and_then(|it| usize::try_from(it).ok());
+        let described = number.and_then(|number| self.interfaces.get_mut(number));
+        let (Some(interface), Some(described_as)) = (described, body.get(12..)) else {
+            return;
+        };
+        let counts = options(order, described_as).filter(|(option, _)| {
+            matches!(*option, code::ISB_INTERFACE_DROPS | code::ISB_SYSTEM_DROPS)
+        });
+        let losses = counts.filter_map(|(_, value)| order.u64(value, 0));
+        interface.lost = losses.fold(0, u64::saturating_add);
     }
 
     /// Takes note of a section or an interface.
@@ -402,7 +465,11 @@ impl Pcapng {
         }
         let link_type = order.u16(body, 0).ok_or(content)?;
         let options = body.get(8..).ok_or(content)?;
-        self.interfaces.push((link_type, clock(order, options)));
+        self.interfaces.push(Described {
+            link_type,
+            clock: clock(order, options),
+            lost: 0,
+        });
         Ok(())
     }
 
@@ -411,6 +478,7 @@ impl Pcapng {
         kind: u32,
         body: &'a [u8],
         offset: u64,
+        tally: &mut Tally,
     ) -> Result<CapturedPacket<'a>, CaptureError> {
         let content = CaptureError::Content { offset };
         let order = self.order;
@@ -424,21 +492,31 @@ impl Pcapng {
         let (high, low) = (field(4)?, field(8)?);
         let (captured_len, original_len) = (field(12)?, field(16)?);
         let place = usize::try_from(interface).ok();
-        let Some((link_type, clock)) = place.and_then(|place| self.interfaces.get(place)) else {
+        let Some(described) = place.and_then(|place| self.interfaces.get(place)) else {
             return Err(CaptureError::Interface { offset, interface });
         };
+        let Described {
+            link_type, clock, ..
+        } = described;
         let captured_len = usize::try_from(captured_len).map_err(|_| content)?;
         let data = body.get(20..).and_then(|rest| rest.get(..captured_len));
         let data = data.ok_or(content)?;
         let padded = captured_len.next_multiple_of(4);
         let mut direction = of_cooked(*link_type, data);
         for (option, value) in options(order, body.get(20 + padded..).unwrap_or_default()) {
-            if option == code::EPB_FLAGS {
-                direction = match order.u32(value, 0).unwrap_or(0) & 3 {
-                    1 => Direction::Inbound,
-                    2 => Direction::Outbound,
-                    _ => direction,
-                };
+            match option {
+                code::EPB_FLAGS => {
+                    direction = match order.u32(value, 0).unwrap_or(0) & 3 {
+                        1 => Direction::Inbound,
+                        2 => Direction::Outbound,
+                        _ => direction,
+                    };
+                }
+                code::EPB_DROP_COUNT => {
+                    let lost = order.u64(value, 0).unwrap_or(0);
+                    tally.lost_before_packets = tally.lost_before_packets.saturating_add(lost);
+                }
+                _ => {}
             }
         }
         Ok(CapturedPacket {

@@ -39,6 +39,7 @@ pub mod compressed;
 pub mod edit;
 mod error;
 pub mod fragment;
+pub mod frame;
 pub mod hip;
 mod icmp;
 mod ip;
@@ -54,6 +55,7 @@ pub mod segment;
 mod seq;
 pub mod tcp;
 pub mod translation;
+mod tunnel;
 mod udp;
 
 pub use build::PlainTcp;

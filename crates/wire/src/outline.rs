@@ -1,22 +1,18 @@
 //! The headers of a packet of which perhaps only the beginning was captured.
 //!
 //! [`Packet::parse`](crate::Packet::parse) wants a whole packet. A capture with a snap length has
-//! less; lengths then come from the headers. Tunnels in the clear are looked into: IP in IP
-//! (RFC 2003, RFC 2473, RFC 4213) and GRE (RFC 2784, RFC 2890) with IP or Ethernet inside.
+//! less; lengths then come from the headers. Tunnels in the clear are looked into, see `tunnel.rs`.
 //!
 //! Left out: the second and later fragments of a packet, which have no ports.
 
+use crate::frame::NotIp;
 use crate::ip::{Extent, Network, Protocol};
-use crate::pcapng::{self, ETHERNET};
 use crate::tcp::TcpHeader;
+use crate::tunnel::ip_within;
 use core::net::IpAddr;
 
 /// Tunnels that are looked into, one in another.
 const DEEPEST: usize = 4;
-
-const IP_IN_IP: u8 = 4;
-const IPV6_IN_IP: u8 = 41;
-const GRE: u8 = 47;
 
 /// What the headers of a packet say.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -41,6 +37,8 @@ pub enum OutlinedTransport {
         /// Its payload in bytes, captured or not.
         payload_len: u32,
     },
+    /// A tunnel that cannot be looked into, by its name.
+    Sealed(&'static str),
     /// Something else, or a fragment.
     Other,
 }
@@ -66,10 +64,9 @@ impl Outline {
                 identification: network.header.identification,
                 transport: OutlinedTransport::Other,
             };
-            let is_whole =
-                !network.fragment || (network.first && network.protocol == Protocol::TCP);
             let inner = match network.protocol {
-                _ if !is_whole => None,
+                // The first one has the headers.
+                _ if network.fragment && !network.first => Err(NotIp::Other),
                 Protocol::TCP => {
                     let transport = tcp(rest, rest_len).unwrap_or(OutlinedTransport::Other);
                     return Some(Self {
@@ -77,12 +74,18 @@ impl Outline {
                         ..outline
                     });
                 }
-                Protocol(IP_IN_IP | IPV6_IN_IP) => Some(rest),
-                Protocol(GRE) => in_gre(rest),
-                _ => None,
+                protocol => ip_within(protocol, rest),
             };
-            let Some(inner) = inner else {
-                return Some(outline);
+            let inner = match inner {
+                Ok(inner) => inner,
+                Err(NotIp::Sealed(name)) => {
+                    let transport = OutlinedTransport::Sealed(name);
+                    return Some(Self {
+                        transport,
+                        ..outline
+                    });
+                }
+                Err(_) => return Some(outline),
             };
             // What is cut off at the end is missing from the inner packet, too.
             original_len = rest_len.saturating_sub(rest.len() - inner.len());
@@ -100,7 +103,7 @@ impl Outline {
                 header,
                 payload_len,
             } => Some((header, *payload_len)),
-            OutlinedTransport::Other => None,
+            OutlinedTransport::Sealed(_) | OutlinedTransport::Other => None,
         }
     }
 }
@@ -131,22 +134,4 @@ fn tcp(segment: &[u8], segment_len: usize) -> Option<OutlinedTransport> {
         header,
         payload_len: u32::try_from(payload_len).ok()?,
     })
-}
-
-/// The IP packet in a GRE packet of version 0.
-fn in_gre(packet: &[u8]) -> Option<&[u8]> {
-    let &[flags, version, ..] = packet else {
-        return None;
-    };
-    if version & 0x07 != 0 {
-        return None;
-    }
-    // Checksum, key and sequence number; routing (RFC 1701) is not in use.
-    let optional = [0x80, 0x20, 0x10].map(|bit| usize::from(flags & bit != 0) * 4);
-    let inner = packet.get(4 + optional.iter().sum::<usize>()..)?;
-    match packet.get(2..4)? {
-        [0x08, 0x00] | [0x86, 0xdd] => Some(inner),
-        [0x65, 0x58] => pcapng::ip_in_frame(ETHERNET, inner),
-        _ => None,
-    }
 }

@@ -30,7 +30,6 @@ mod read;
 mod write;
 
 pub use link_type::{ETHERNET, RAW, ip_in_frame, ip_packet};
-pub(crate) use link_type::{LINUX_SLL, LINUX_SLL2};
 pub(crate) use read::Clock;
 pub use read::{ReadError, Reader};
 pub use write::Encoder;
@@ -44,6 +43,7 @@ pub(crate) mod code {
     pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
     pub(crate) const PACKET: u32 = 2;
     pub(crate) const SIMPLE_PACKET: u32 = 3;
+    pub(crate) const INTERFACE_STATISTICS: u32 = 5;
     pub(crate) const ENHANCED_PACKET: u32 = 6;
 
     pub(crate) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
@@ -57,6 +57,9 @@ pub(crate) mod code {
     pub(crate) const IF_TSRESOL: u16 = 9;
     pub(crate) const IF_TSOFFSET: u16 = 14;
     pub(crate) const EPB_FLAGS: u16 = 2;
+    pub(crate) const EPB_DROP_COUNT: u16 = 4;
+    pub(crate) const ISB_INTERFACE_DROPS: u16 = 5;
+    pub(crate) const ISB_SYSTEM_DROPS: u16 = 7;
 }
 
 /// As much of a packet as is written: what Wireshark takes at most
