@@ -49,6 +49,8 @@ pub(crate) struct Bin {
     pub(crate) timestamp: Option<u32>,
     /// What the first acknowledged.
     pub(crate) ack: SeqNumber,
+    /// Behind the last one's payload.
+    pub(crate) end: SeqNumber,
     /// Whether the last carried less than the host's largest: the application had written no more.
     pub(crate) is_short: bool,
 }
@@ -70,6 +72,7 @@ impl Bins {
             {
                 last.count = last.count.saturating_add(sent.count);
                 last.last = sent.last;
+                last.end = last.end.max(sent.end);
                 last.is_short = sent.is_short;
             }
             _ => {

@@ -5,6 +5,7 @@ use crate::bins::{Bin, Kind};
 use crate::evidence::is_more_than_loss;
 use crate::half::{Half, Segment, Signature, is_newer};
 use crate::outage::{Cause, Scope};
+use crate::seniority::Line;
 use crate::signs::SHORTEST_GAP;
 use crate::silence::{LATE, Silence};
 use alloc::boxed::Box;
@@ -31,6 +32,9 @@ const FEW: u32 = 3;
 const DUPLICATES: u32 = 3;
 /// What was sent at one moment and comes over so long a time has waited in a queue, in nanoseconds.
 const BURST: u64 = 20_000_000;
+/// A sender that repeats itself without an answer for so long stands still, in nanoseconds, however little of
+/// it was lost.
+const STANDS_STILL: u64 = 3_000_000_000;
 /// For so long after a silence its consequences are looked for, in nanoseconds.
 const AFTERMATH: u64 = 60_000_000_000;
 
@@ -47,6 +51,14 @@ pub(crate) struct SignsOf {
     pub(crate) interface: Option<usize>,
 }
 
+impl SignsOf {
+    /// All places.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> + use<> {
+        let three = [self.hosts, self.subnet, self.host];
+        three.into_iter().chain(self.interface)
+    }
+}
+
 /// A connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
@@ -60,6 +72,17 @@ pub(crate) struct Connection {
     finished: [bool; 2],
     aftermath: Option<Aftermath>,
     doubt: Option<Doubt>,
+    skipped: Option<Skipped>,
+    lacks_direction: bool,
+}
+
+/// A silence after which a host skipped data: lost on its way, or by the capture alone.
+#[derive(Clone, Copy, Debug)]
+struct Skipped {
+    /// Which silence.
+    number: usize,
+    /// Whose: which half.
+    silent: usize,
 }
 
 /// What would show that answers which are taken for lost only came late.
@@ -90,6 +113,8 @@ struct Aftermath {
     /// Whether what the sender sent was captured before it was lost.
     sees_sender: bool,
     old_timestamps: u32,
+    /// Whether the sender sent new data instead of what was lost.
+    went_on: bool,
 }
 
 /// What a packet shows beyond itself.
@@ -106,7 +131,11 @@ pub(crate) enum Shown {
         cause: Cause,
     },
     /// Silence `number` is none: what seemed lost came late.
-    Refuted { number: usize },
+    Refuted {
+        number: usize,
+        /// Whether the capture lacks what seemed lost.
+        is_lack: bool,
+    },
 }
 
 /// How to look for the consequences of a silence.
@@ -114,6 +143,8 @@ pub(crate) enum Shown {
 pub(crate) struct After {
     sender: usize,
     sees_sender: bool,
+    /// Whether the sender went on behind data that was not seen.
+    skips: bool,
 }
 
 impl Connection {
@@ -128,13 +159,30 @@ impl Connection {
             finished: [false; 2],
             aftermath: None,
             doubt: None,
+            skipped: None,
+            lacks_direction: false,
+        }
+    }
+
+    /// The line in which it waits to be forgotten when room is needed.
+    pub(crate) fn line(&self) -> Line {
+        let is_heard = self.halves.iter().all(|half| half.last.is_some());
+        let has_data = self.halves.iter().any(Half::has_sent_data);
+        match is_heard && has_data {
+            true => Line::Running,
+            false => Line::Opening,
         }
     }
 
     /// Notes `segment` of the host of half `from`.
     pub(crate) fn handle(&mut self, from: usize, segment: &Segment<'_>) -> (Shown, Signature) {
         let to = 1 - from;
-        let mut shown = self.end_of_silence(from, segment);
+        let lacks = self.notice_lack(from, segment);
+        let mut shown = match lacks {
+            // The other host was heard by its peer, if not by the capture.
+            true => self.refuted_by_lack(to),
+            false => self.end_of_silence(from, segment),
+        };
         if matches!(shown, Shown::Nothing) {
             shown = self.refutation(from, segment);
         }
@@ -148,6 +196,7 @@ impl Connection {
         let answers_probe = self.halves[to].probes > 0;
         let mut signature = self.halves[from].send(segment, una, in_aftermath);
         signature.is_duplicate_ack &= !answers_probe;
+        signature.shows_lack = lacks;
         self.halves[to].hear(segment);
         let flags = segment.tcp.flags;
         self.is_established |= flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::SYN);
@@ -157,6 +206,38 @@ impl Connection {
         self.is_over |=
             flags.contains(TcpFlags::RST) || self.finished == [true; 2] && all_acknowledged();
         (shown, signature)
+    }
+
+    /// Notes if `segment` shows that its host heard what the capture does not have.
+    fn notice_lack(&mut self, from: usize, segment: &Segment<'_>) -> bool {
+        let to = 1 - from;
+        let flags = segment.tcp.flags;
+        let lacks_data = flags.contains(TcpFlags::ACK)
+            && !flags.contains(TcpFlags::RST)
+            && self.halves[to].acknowledge(segment.tcp.ack);
+        let lacks_direction =
+            self.halves[to].last.is_none() && self.halves[from].follows_unseen_answer(segment);
+        if lacks_data || lacks_direction {
+            self.halves[from].heard_unseen = Some(segment.at);
+        }
+        self.lacks_direction |= lacks_direction;
+        lacks_data
+    }
+
+    /// True if one host was never seen, although the other goes on as if it were answered.
+    pub(crate) fn lacks_direction(&self) -> bool {
+        self.lacks_direction && self.halves.iter().any(|half| half.last.is_none())
+    }
+
+    /// The latest silence of the host of half `silent`, if it rests on data that only the capture lacks.
+    fn refuted_by_lack(&mut self, silent: usize) -> Shown {
+        match self.skipped.take_if(|skipped| skipped.silent == silent) {
+            Some(skipped) => Shown::Refuted {
+                number: skipped.number,
+                is_lack: true,
+            },
+            None => Shown::Nothing,
+        }
     }
 
     /// Whether `segment` ends a silence of the host of half `from`.
@@ -174,6 +255,7 @@ impl Connection {
             let after = After {
                 sender: 1 - from,
                 sees_sender: true,
+                skips: false,
             };
             return Shown::Silence(Box::new(silence), after);
         }
@@ -188,6 +270,7 @@ impl Connection {
                 After {
                     sender: 1 - from,
                     sees_sender: true,
+                    skips: false,
                 },
             ),
             None => Shown::Nothing,
@@ -218,6 +301,23 @@ impl Connection {
         let echoes = (silent.echo, echo);
         let (run, answered) = Run::of(waiter, within, echoes, answer.map(|_| now));
         let (first, last_unanswered) = run.span?;
+        // The silent host was heard by its peer, if not by the capture.
+        let began = last.unwrap_or(first);
+        if waiter.heard_unseen.is_some_and(|heard| heard >= began) {
+            return None;
+        }
+        // A host that was never seen may be missing from the capture alone, unless something is repeated.
+        if last.is_none() && run.repeated == 0 {
+            return None;
+        }
+        // All of it arrived, and nothing had to be repeated: the answer was late.
+        let has_all = answer.is_some_and(|answer| {
+            answer.tcp.has(TcpFlags::ACK)
+                && run.end.is_some_and(|end| answer.tcp.ack.at_or_after(end))
+        });
+        if has_all && run.repeated == 0 {
+            return None;
+        }
         let quiet = now.nanos_since(last.unwrap_or(first).max(first));
         // An answer to the first transmission: nothing was lost, and a queue that fills up delays as much.
         let is_late = matches!((echo, run.newest), (Some(a), Some(b)) if is_newer(b, a));
@@ -255,6 +355,8 @@ impl Connection {
             cause: self.cause(waiting, answered, &run, usual),
             round_trip: waiter.round_trip,
             unanswered: run.unanswered,
+            is_repeated: run.repeated > 0 || is_repetition,
+            stood_still: run.repeated >= 2 && quiet >= STANDS_STILL,
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: true,
             is_evidence,
@@ -293,7 +395,7 @@ impl Connection {
             return Shown::Nothing;
         };
         let is_probe = segment.payload_len <= 1 && segment.tcp.seq + 1 == rcv_nxt;
-        if segment.len() == 0 || is_probe {
+        if segment.len() == 0 || is_probe || waiter.heard_unseen.is_some_and(|at| at >= last) {
             return Shown::Nothing;
         }
         let trip = waiter.round_trip.unwrap_or(0);
@@ -317,7 +419,8 @@ impl Connection {
         // Each timeout is twice the one before: the last but one was in the middle.
         let end_earliest = last.after_nanos(gap.saturating_sub(FIRST_TIMEOUT) / 2);
         // As many packets are missing as the sender would have sent meanwhile: it never stopped.
-        let is_stream = u64::from(lost_data).saturating_mul(silent.interval) >= gap / 2;
+        let missing = lost_data.max(silent.not_seen_before(segment));
+        let is_stream = u64::from(missing).saturating_mul(silent.interval) >= gap / 2;
         let cause = match cause_at_receiver(segment, rcv_nxt, waiter.window_is_closed) {
             Cause::LossTimer if is_stream => Cause::Path,
             cause => cause,
@@ -337,6 +440,10 @@ impl Connection {
             cause,
             round_trip: waiter.round_trip,
             unanswered: lost_answers.max(lost_data),
+            is_repeated: silent
+                .snd_nxt
+                .is_some_and(|nxt| segment.tcp.seq.before(nxt)),
+            stood_still: false,
             scope: Scope::Hosts(self.host(waiting), self.host(1 - waiting)),
             sees_sender: false,
             is_evidence: answers_show || !is_one_flight(waiter, silent, segment, gap),
@@ -346,6 +453,7 @@ impl Connection {
         let after = After {
             sender: 1 - waiting,
             sees_sender: false,
+            skips: silent.snd_nxt.is_some_and(|nxt| segment.tcp.seq.after(nxt)),
         };
         Shown::Silence(Box::new(silence), after)
     }
@@ -357,6 +465,11 @@ impl Connection {
         let (Some(first_ack), Some(until)) = (receiver.ack, sender.snd_nxt) else {
             return;
         };
+        let skips = !after.sees_sender && after.skips;
+        self.skipped = skips.then_some(Skipped {
+            number,
+            silent: after.sender,
+        });
         self.doubt = match (after.sees_sender, sender.echo, receiver.newest_timestamp) {
             (false, Some(echoed), Some(newest)) => Some(Doubt {
                 number,
@@ -374,6 +487,7 @@ impl Connection {
             first_ack,
             sees_sender: after.sees_sender,
             old_timestamps: u32::from(sender.is_behind),
+            went_on: after.skips,
         });
     }
 
@@ -397,6 +511,7 @@ impl Connection {
         }
         Shown::Refuted {
             number: doubt.number,
+            is_lack: false,
         }
     }
 
@@ -430,15 +545,22 @@ impl Connection {
             .max(receiver.round_trip.unwrap_or(0));
         let pause = segment.at.nanos_since(aftermath.since);
         let is_oldest = segment.tcp.seq.at_or_before(aftermath.first_ack);
-        if is_oldest && pause >= SHORTEST_TIMEOUT.max(trip.saturating_mul(2)) {
+        // New data may come as late. That the receiver lacks something shows by what is beyond.
+        let is_lacking = sender
+            .snd_nxt
+            .is_some_and(|nxt| nxt.after(aftermath.first_ack));
+        let is_again = segment.tcp.seq.before(aftermath.first_ack) || is_lacking;
+        if is_oldest && is_again && pause >= SHORTEST_TIMEOUT.max(trip.saturating_mul(2)) {
             let number = aftermath.number;
             let way = match aftermath.sees_sender {
                 true => 0,
                 false => receiver.round_trip.unwrap_or(0) / 2,
             };
-            // That the receiver went on lacking what it was sent shows that it had dropped it.
-            let cause = match aftermath.old_timestamps {
-                0 => Cause::SpuriousTimeout,
+            // That the receiver went on lacking what it was sent shows that it had dropped it; that the sender
+            // went on with new data, that it took its timeout for spurious.
+            let cause = match (aftermath.old_timestamps, aftermath.went_on) {
+                (0, true) => Cause::SpuriousTimeout,
+                (0, false) => Cause::BackOff,
                 _ => Cause::OldTimestamps,
             };
             match is_behind {
@@ -452,6 +574,7 @@ impl Connection {
             };
         }
         aftermath.old_timestamps += u32::from(is_behind && is_oldest);
+        aftermath.went_on |= sender.snd_nxt.is_some_and(|nxt| segment.end().after(nxt));
         Shown::Nothing
     }
 
@@ -474,6 +597,8 @@ struct Run {
     late: [Option<Instant>; LATE],
     /// The timestamp of the last.
     newest: Option<u32>,
+    /// Behind the newest data among them.
+    end: Option<SeqNumber>,
     /// Whether the last new data before what was answered was less than a full segment.
     was_short: bool,
 }
@@ -544,6 +669,7 @@ impl Run {
         self.late.rotate_left(1);
         self.late[LATE - 1] = Some(bin.last);
         self.newest = bin.timestamp;
+        self.end = Some(self.end.map_or(bin.end, |end| end.max(bin.end)));
         if bin.kind == Kind::New {
             self.was_short = bin.is_short;
         }

@@ -6,7 +6,9 @@ use crate::flow::subnet;
 use crate::grouping;
 use crate::half::Segment;
 use crate::outage::{Cause, Findings, Scope};
-use crate::signs::{Gap, SHORTEST_GAP, Signs};
+use crate::paths::{Path, Paths};
+use crate::seniority::{Line, Seniority};
+use crate::signs::{Gap, SHORTEST_GAP};
 use crate::silence::Silence;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -59,9 +61,15 @@ pub struct Counters {
     pub untracked_paths: u64,
     /// Silences that found no room.
     pub omitted_silences: u64,
-    /// Connections that stood still while their path was heard, or while a timeout followed the loss
-    /// of a flight: no outage.
+    /// Connections that stood still while their path was heard, while a timeout followed the loss of a
+    /// flight, or with too few losses to tell from chance: no outage.
     pub stalled_alone: u64,
+    /// Acknowledgements of data that is not in the capture: it has holes.
+    pub unseen_data: u64,
+    /// Connections of which one host was never seen, although the other was answered.
+    pub one_direction: u64,
+    /// Connections that never carried data and had to make room for others.
+    pub forgotten_openings: u64,
     /// Packets whose time is before that of the packet before.
     pub out_of_order: u64,
 }
@@ -80,21 +88,6 @@ const STEADY: u32 = 20;
 /// A stream that is silent for so long, in nanoseconds, has stopped.
 const STREAM_ENDS: u64 = 300_000_000;
 
-/// Whose signs they are.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Path {
-    /// From the first to the second.
-    Hosts(u32, IpAddr, IpAddr),
-    /// From a neighbourhood.
-    Subnet(u32, IpAddr),
-    /// To a host.
-    Host(u32, IpAddr),
-    /// Into an interface or out of it, as the capture tells.
-    Interface(u32, Direction),
-    /// From the first to the second, but for TCP.
-    Datagrams(u32, IpAddr, IpAddr),
-}
-
 /// Finds outages in the packets of a capture.
 #[derive(Debug)]
 pub struct Diagnosis {
@@ -104,10 +97,11 @@ pub struct Diagnosis {
     connections: Vec<Connection>,
     known: HashMap<(u32, FlowId), usize, FixedState>,
     free: Vec<usize>,
-    swept: Instant,
-    signs: Vec<Signs>,
-    paths: HashMap<Path, usize, FixedState>,
+    seniority: Seniority,
+    paths: Paths,
     silences: Vec<Silence>,
+    /// Connections that stood still without an outage, each as often as it did.
+    alone: Vec<(u32, FlowId)>,
     counters: Counters,
 }
 
@@ -128,10 +122,10 @@ impl Diagnosis {
             connections: Vec::new(),
             known: HashMap::with_hasher(FixedState::with_seed(0)),
             free: Vec::new(),
-            swept: Instant::ZERO,
-            signs: Vec::new(),
-            paths: HashMap::with_hasher(FixedState::with_seed(0)),
+            seniority: Seniority::default(),
+            paths: Paths::new(limits.paths),
             silences: Vec::new(),
+            alone: Vec::new(),
             counters: Counters::default(),
         }
     }
@@ -163,14 +157,12 @@ impl Diagnosis {
             payload_len,
         } = &packet.transport
         else {
-            if let Some(signs) = self.signs_of(point, direction, source, destination, at) {
+            if let Some(signs) = self.signs_of(point, direction, source, destination, at, false) {
                 self.hear(signs, at);
             }
             let datagrams = Path::Datagrams(point, source, destination);
-            if let Some(place) = self.place_of(datagrams, at)
-                && let Some(signs) = self.signs.get_mut(place)
-            {
-                signs.hear(at);
+            if let Some(place) = self.paths.place(datagrams, at, false) {
+                self.paths.hear(place, at);
             }
             return;
         };
@@ -200,9 +192,12 @@ impl Diagnosis {
             .flatten();
         let (shown, signature) = connection.handle(from, &segment);
         let is_over = connection.is_over;
+        let line = connection.line();
+        self.seniority.touch(number, line);
         self.counters.retransmissions += u64::from(signature.is_retransmission);
         self.counters.duplicate_acks += u64::from(signature.is_duplicate_ack);
         self.counters.zero_windows += u64::from(signature.is_zero_window);
+        self.counters.unseen_data += u64::from(signature.shows_lack);
         self.hear(signs, at);
         self.note(number, shown, at);
         if let Some(silence) = unfinished {
@@ -228,11 +223,15 @@ impl Diagnosis {
                     silence.cause = cause;
                 }
             }
-            Shown::Refuted { number } => {
+            Shown::Refuted { number, is_lack } => {
                 let silence = self.silences.get_mut(number);
                 if let Some(silence) = silence.filter(|silence| !silence.is_witnessed) {
-                    self.counters.stalled_alone += u64::from(silence.is_evidence);
                     silence.is_refuted = true;
+                    let (stood_still, name) = (silence.is_evidence, (silence.point, silence.flow));
+                    // What the capture alone lacks is nobody's stall.
+                    if stood_still && !is_lack {
+                        self.stood_alone(name);
+                    }
                 }
             }
         }
@@ -258,12 +257,36 @@ impl Diagnosis {
                 }
             }
         }
+        for number in 0..self.connections.len() {
+            if !self.connections[number].is_over {
+                self.count_direction(number);
+            }
+        }
+        let (outages, alone) = grouping::outages(self.silences, ended);
+        self.alone.extend(alone);
+        self.alone.sort_unstable();
+        self.alone.dedup();
+        self.counters.stalled_alone += self.alone.len() as u64;
         Findings {
             began: self.began.unwrap_or_default(),
             ended,
-            outages: grouping::outages(self.silences, ended),
+            outages,
             counters: self.counters,
         }
+    }
+
+    /// Notes that a connection stood still without an outage.
+    fn stood_alone(&mut self, name: (u32, FlowId)) {
+        match self.alone.len() < self.limits.silences {
+            true => self.alone.push(name),
+            // Beyond what is remembered each time counts.
+            false => self.counters.stalled_alone += 1,
+        }
+    }
+
+    fn count_direction(&mut self, number: usize) {
+        let lacks = self.connections[number].lacks_direction();
+        self.counters.one_direction += u64::from(lacks);
     }
 
     /// Where the connection is remembered, if there is room.
@@ -283,11 +306,8 @@ impl Diagnosis {
             }
             self.forget(number);
         }
-        if self.known.len() >= self.limits.connections {
-            self.sweep(at);
-            if self.known.len() >= self.limits.connections {
-                return None;
-            }
+        if self.known.len() >= self.limits.connections && !self.make_room(at) {
+            return None;
         }
         let (source, destination) = (flow.source.ip(), flow.destination.ip());
         let opposite = match direction {
@@ -295,9 +315,22 @@ impl Diagnosis {
             Direction::Inbound => Direction::Outbound,
             Direction::Outbound => Direction::Inbound,
         };
-        let forth = self.signs_of(point, direction, source, destination, at)?;
-        let back = self.signs_of(point, opposite, destination, source, at)?;
-        let connection = Connection::new(flow, point, [forth, back]);
+        let signs = loop {
+            let forth = self.signs_of(point, direction, source, destination, at, true);
+            let back = self.signs_of(point, opposite, destination, source, at, true);
+            match forth.zip(back) {
+                Some((forth, back)) => break [forth, back],
+                None if self.make_room(at) => {}
+                None => {
+                    self.counters.untracked_paths += 1;
+                    return None;
+                }
+            }
+        };
+        for place in signs.iter().flat_map(SignsOf::places) {
+            self.paths.hold(place);
+        }
+        let connection = Connection::new(flow, point, signs);
         self.counters.connections += 1;
         let number = match self.free.pop() {
             Some(number) => {
@@ -323,22 +356,36 @@ impl Diagnosis {
         let connection = &mut self.connections[number];
         connection.is_over = true;
         let key = (connection.point, connection.flow.unordered());
-        if self.known.remove(&key).is_some() {
-            self.free.push(number);
+        let signs = connection.signs;
+        if self.known.remove(&key).is_none() {
+            return;
+        }
+        self.count_direction(number);
+        self.free.push(number);
+        self.seniority.remove(number);
+        for place in signs.iter().flat_map(SignsOf::places) {
+            self.paths.release(place);
         }
     }
 
-    /// Forgets connections that have not been heard of for long.
-    fn sweep(&mut self, at: Instant) {
-        if at.nanos_since(self.swept) < OPEN {
-            return;
+    /// Forgets a connection and the paths that are its alone; whether there was one to forget.
+    ///
+    /// The first to go is the one that was quiet for longest of those that never carried data: a flood of
+    /// openings drives out openings alone. Others go once they are stale.
+    fn make_room(&mut self, at: Instant) -> bool {
+        let opening = self.seniority.oldest(Line::Opening);
+        let running = self.seniority.oldest(Line::Running);
+        let stale = running.filter(|number| self.is_stale(*number, at));
+        let Some(number) = stale.or(opening) else {
+            return false;
+        };
+        self.counters.forgotten_openings += u64::from(stale.is_none());
+        let signs = self.connections[number].signs;
+        self.forget(number);
+        for place in signs.iter().flat_map(SignsOf::places) {
+            self.paths.forget(place);
         }
-        self.swept = at;
-        for number in 0..self.connections.len() {
-            if !self.connections[number].is_over && self.is_stale(number, at) {
-                self.forget(number);
-            }
-        }
+        true
     }
 
     /// The signs of what goes from `source` to `destination`, if there is room.
@@ -349,6 +396,7 @@ impl Diagnosis {
         source: IpAddr,
         destination: IpAddr,
         at: Instant,
+        for_connection: bool,
     ) -> Option<SignsOf> {
         let [hosts, subnet, host, interface] = [
             Path::Hosts(point, source, destination),
@@ -356,11 +404,10 @@ impl Diagnosis {
             Path::Host(point, destination),
             Path::Interface(point, direction),
         ]
-        .map(|path| self.place_of(path, at));
+        .map(|path| self.paths.place(path, at, for_connection));
         let found = hosts.zip(subnet).zip(host);
-        if found.is_none() {
-            self.counters.untracked_paths += 1;
-        }
+        // For a connection room is made.
+        self.counters.untracked_paths += u64::from(found.is_none() && !for_connection);
         let ((hosts, subnet), host) = found?;
         Some(SignsOf {
             hosts,
@@ -370,27 +417,9 @@ impl Diagnosis {
         })
     }
 
-    /// Where the signs of a path are, which are new from `at` on; `None` if there is no room for it.
-    fn place_of(&mut self, path: Path, at: Instant) -> Option<usize> {
-        if let Some(&place) = self.paths.get(&path) {
-            return Some(place);
-        }
-        if self.signs.len() >= self.limits.paths {
-            return None;
-        }
-        let place = self.signs.len();
-        // Before the first sign nothing is known: it is no gap.
-        self.signs.push(Signs::new(at));
-        self.paths.insert(path, place);
-        Some(place)
-    }
-
     fn hear(&mut self, signs: SignsOf, at: Instant) {
-        let three = [signs.hosts, signs.subnet, signs.host];
-        for place in three.into_iter().chain(signs.interface) {
-            if let Some(signs) = self.signs.get_mut(place) {
-                signs.hear(at);
-            }
+        for place in signs.places() {
+            self.paths.hear(place, at);
         }
     }
 
@@ -402,14 +431,24 @@ impl Diagnosis {
         let trip = silence.round_trip.unwrap_or(0);
         let due = silence.start_latest.max(silence.start).after_nanos(trip);
         let slack = trip.saturating_mul(2) + TOGETHER;
-        let hosts = self.signs[heard.hosts].gap_beyond(due);
+        let name = (connection.point, connection.flow);
+        let hosts = self.paths.signs(heard.hosts).gap_beyond(due);
         let is_witnessed = self.is_witnessed(&silence, due);
         silence.is_evidence |= is_witnessed;
         silence.is_witnessed = is_witnessed;
-        if !self.is_together(hosts, (due, slack)) && !is_witnessed {
-            self.counters.stalled_alone += u64::from(silence.is_evidence);
+        // Others were heard, and what this one repeated then was not answered.
+        let late = silence.late.iter().flatten();
+        let is_left = hosts
+            .to
+            .is_some_and(|to| late.filter(|late| **late > to).count() > STRAGGLERS);
+        if is_left || !self.is_together(hosts, (due, slack)) && !is_witnessed {
+            if silence.is_evidence || silence.stood_still {
+                self.stood_alone(name);
+            }
             return None;
         }
+        // Who was never heard was perhaps never there.
+        silence.is_evidence &= self.paths.signs(heard.hosts).is_heard();
         let half = trip / 2;
         // A connection that was opened in the outage does not know when it began.
         silence.start_earliest = silence.start_earliest.min(back(hosts.from, half));
@@ -421,7 +460,9 @@ impl Diagnosis {
         if !silence.sees_sender {
             // Others fell silent with it, and were back before it: that is no queue that was full.
             silence.is_evidence |= !matches!(silence.scope, Scope::Hosts(..));
-            self.counters.stalled_alone += u64::from(!silence.is_evidence);
+            if !silence.is_evidence {
+                self.stood_alone(name);
+            }
         }
         let end = end.map(|end| back(end, half).max(silence.start));
         if silence.noticed.is_none() && end.is_none() {
@@ -448,10 +489,10 @@ impl Diagnosis {
     /// and waited for an answer that was `due`: no queue that was full for one of them does that.
     fn is_witnessed(&self, silence: &Silence, due: Instant) -> bool {
         let path = Path::Datagrams(silence.point, silence.silent, silence.waiting);
-        let Some(&place) = self.paths.get(&path) else {
+        let Some(place) = self.paths.known(&path) else {
             return false;
         };
-        let gap = self.signs[place].gap_beyond(due);
+        let gap = self.paths.signs(place).gap_beyond(due);
         let length = gap.to.unwrap_or(self.ended).nanos_since(gap.from);
         let is_amid = gap.from >= silence.start && silence.end.is_none_or(|end| gap.from <= end);
         is_amid && gap.signs_before >= STEADY && length >= STREAM_ENDS
@@ -487,7 +528,7 @@ impl Diagnosis {
             let Some(place) = place.filter(|_| applies) else {
                 continue;
             };
-            let gap = self.signs[place].gap_beyond(due);
+            let gap = self.paths.signs(place).gap_beyond(due);
             let is_same =
                 self.is_together(gap, (due, slack)) && gap.from.nanos_since(hosts.from) <= slack;
             let Some(to) = gap.to.filter(|_| is_same) else {

@@ -3,8 +3,9 @@
 //! Each silence bounds when its path went and when it was back. Silences that share a host and whose
 //! bounds agree are one outage.
 
+use crate::FlowId;
 use crate::diagnosis::cause_of;
-use crate::outage::{Affected, Outage, Scope, Wasted};
+use crate::outage::{Affected, Cause, Outage, Scope, Wasted};
 use crate::silence::Silence;
 use alloc::vec::Vec;
 use outlast_base::time::{Duration, Instant};
@@ -12,8 +13,11 @@ use outlast_base::time::{Duration, Instant};
 /// Bounds may miss each other by this and a round trip, in nanoseconds.
 const SLACK: u64 = 50_000_000;
 
-/// The outages, in the order of their starts.
-pub(crate) fn outages(mut silences: Vec<Silence>, ended: Instant) -> Vec<Outage> {
+/// The outages, in the order of their starts, and the silences of those who stood still without one.
+pub(crate) fn outages(
+    mut silences: Vec<Silence>,
+    ended: Instant,
+) -> (Vec<Outage>, Vec<(u32, FlowId)>) {
     silences.retain(|silence| !silence.is_refuted);
     silences.sort_by_key(|silence| (silence.start, silence.flow, silence.point));
     let mut groups: Vec<Group> = Vec::new();
@@ -25,13 +29,15 @@ pub(crate) fn outages(mut silences: Vec<Silence>, ended: Instant) -> Vec<Outage>
             None => groups.push(Group::of(silence)),
         }
     }
-    let mut outages: Vec<Outage> = groups
+    let (shown, others): (Vec<Group>, Vec<Group>) = groups
         .into_iter()
-        .filter(|group| group.members.iter().any(|member| member.is_evidence))
-        .map(|group| group.outage(ended))
-        .collect();
+        .partition(|group| group.members.iter().any(|member| member.is_evidence));
+    let mut outages: Vec<Outage> = shown.into_iter().map(|group| group.outage(ended)).collect();
     outages.sort_by_key(|outage| outage.start);
-    outages
+    let others = others.iter().flat_map(|group| &group.members);
+    let alone = others.filter(|silence| silence.stood_still);
+    let alone = alone.map(|silence| (silence.point, silence.flow)).collect();
+    (outages, alone)
 }
 
 /// Groups that a silence may join.
@@ -112,7 +118,7 @@ impl Group {
         let mut flows: Vec<Affected> = self
             .members
             .iter()
-            .map(|silence| affected(silence, end, end_earliest, ended))
+            .map(|silence| affected(silence, end, end_earliest))
             .collect();
         flows.sort_by_key(|flow| core::cmp::Reverse((flow.wasted.least, flow.wasted.most)));
         Outage {
@@ -136,20 +142,14 @@ fn breadth(scope: &Scope) -> u8 {
     }
 }
 
-fn affected(
-    silence: &Silence,
-    end: Option<Instant>,
-    end_earliest: Instant,
-    ended: Instant,
-) -> Affected {
-    // Who never noticed waits until the capture ends.
-    let until = silence.noticed.unwrap_or(ended);
-    let wasted = match end {
-        Some(end) => Wasted {
-            least: until.since(end),
-            most: until.since(end_earliest.min(end)),
+fn affected(silence: &Silence, end: Option<Instant>, end_earliest: Instant) -> Affected {
+    // Of who never went on nobody knows whether it still waited.
+    let wasted = match (end, silence.noticed) {
+        (Some(end), Some(noticed)) => Wasted {
+            least: noticed.since(end),
+            most: noticed.since(end_earliest.min(end)),
         },
-        None => Wasted::default(),
+        _ => Wasted::default(),
     };
     let most = outlast_base::time::saturating_nanos(wasted.most);
     Affected {
@@ -157,9 +157,12 @@ fn affected(
         point: silence.point,
         noticed: silence.noticed,
         wasted,
-        cause: match end {
-            Some(_) => cause_of(silence, most),
-            None => crate::Cause::Path,
+        is_repeated: silence.is_repeated,
+        cause: match (end, silence.noticed) {
+            (Some(_), Some(_)) => cause_of(silence, most),
+            // It did not go on.
+            _ if silence.cause == Cause::Path => Cause::BackOff,
+            _ => silence.cause,
         },
         round_trip: silence.round_trip.map(Duration::from_nanos),
         unanswered: silence.unanswered,

@@ -1,6 +1,7 @@
 //! What is known of one direction of a connection: what one host sent.
 
 use crate::bins::{Bin, Bins, Kind};
+use crate::seen::Seen;
 use outlast_base::time::Instant;
 use outlast_wire::{SeqNumber, TcpFlags, TcpHeader};
 
@@ -47,6 +48,8 @@ pub(crate) struct Signature {
     pub(crate) is_retransmission: bool,
     pub(crate) is_duplicate_ack: bool,
     pub(crate) is_zero_window: bool,
+    /// Acknowledges what is not in the capture.
+    pub(crate) shows_lack: bool,
 }
 
 /// What one host sent.
@@ -56,6 +59,12 @@ pub(crate) struct Half {
     pub(crate) snd_nxt: Option<SeqNumber>,
     /// The newest that it has acknowledged.
     pub(crate) ack: Option<SeqNumber>,
+    /// The first that it acknowledged.
+    first_ack: Option<SeqNumber>,
+    /// Which of its data the capture shows.
+    seen: Seen,
+    /// When it last showed that it had heard its peer, though the capture did not.
+    pub(crate) heard_unseen: Option<Instant>,
     /// Its last packet.
     pub(crate) last: Option<Instant>,
     pub(crate) window_is_closed: bool,
@@ -142,6 +151,9 @@ impl Half {
         in_aftermath: bool,
     ) -> Signature {
         let kind = self.kind(segment, una);
+        if !segment.tcp.has(TcpFlags::RST) {
+            self.seen.add(segment.tcp.seq, segment.end());
+        }
         let signature = self.signature(segment, kind);
         if signature.is_duplicate_ack {
             self.duplicate_acks = self.duplicate_acks.saturating_add(1);
@@ -157,6 +169,7 @@ impl Half {
                 last: segment.at,
                 timestamp: segment.timestamp(),
                 ack: segment.tcp.ack,
+                end: segment.end(),
                 is_short: segment.payload_len < self.largest,
             },
             self.round_trip.unwrap_or(0),
@@ -205,7 +218,8 @@ impl Half {
     fn signature(&self, segment: &Segment<'_>, kind: Kind) -> Signature {
         let flags = segment.tcp.flags;
         let is_plain = !flags.intersects(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
-        let is_keep_alive = segment.payload_len <= 1 && self.snd_nxt == Some(segment.end());
+        let is_keep_alive =
+            is_plain && segment.payload_len <= 1 && self.snd_nxt == Some(segment.end());
         let window = segment.tcp.window;
         let says_the_same = self.last_ack == Some(segment.tcp.ack) && self.window == window;
         Signature {
@@ -216,6 +230,7 @@ impl Half {
                 && says_the_same
                 && self.snd_nxt == Some(segment.tcp.seq),
             is_zero_window: is_plain && window == 0,
+            shows_lack: false,
         }
     }
 
@@ -240,6 +255,7 @@ impl Half {
                 self.duplicate_acks = 0;
             }
             self.ack = Some(self.ack.map_or(ack, |known| known.max(ack)));
+            self.first_ack.get_or_insert(ack);
         }
         self.window = segment.tcp.window;
         if segment.tcp.has(TcpFlags::ACK) {
@@ -278,8 +294,49 @@ impl Half {
         }
     }
 
-    /// Packets that were lost before `segment`, as the host's identifications count them.
+    /// Notes that its peer acknowledges all before `ack`; true if the capture lacks some of it.
+    pub(crate) fn acknowledge(&mut self, ack: SeqNumber) -> bool {
+        self.seen.acknowledge(ack)
+    }
+
+    /// True if `segment`, of its peer's, which was never seen to be answered, follows an answer.
+    ///
+    /// Its numbers go on, although nothing that they acknowledge or echo is in the capture.
+    pub(crate) fn follows_unseen_answer(&self, segment: &Segment<'_>) -> bool {
+        let echo = segment.echo().filter(|echo| *echo != 0);
+        let has_new_echo =
+            matches!((echo, self.echo), (Some(echo), Some(last)) if is_newer(echo, last));
+        let has_new_ack = segment.tcp.has(TcpFlags::ACK)
+            && self
+                .first_ack
+                .is_some_and(|first| segment.tcp.ack.after(first));
+        // It opened the connection, and answers what answered that.
+        let is_opened = segment.tcp.has(TcpFlags::ACK) && self.ack.is_none() && self.last.is_some();
+        has_new_echo || has_new_ack || is_opened
+    }
+
+    /// Packets that were lost before `segment`, which shows by its number that some were.
+    ///
+    /// Data that it skips is counted in packets of the largest size. Where it repeats what was
+    /// seen, or fills a hole, the host's identifications count. Where it goes on with the next byte,
+    /// nothing is known to be lost: several connections may share the identifications.
     pub(crate) fn lost_before(&self, segment: &Segment<'_>) -> u32 {
+        let Some(snd_nxt) = self.snd_nxt else {
+            return 0;
+        };
+        if segment.tcp.seq.after(snd_nxt) {
+            let skipped = segment.tcp.seq.0.wrapping_sub(snd_nxt.0);
+            return skipped.div_ceil(self.largest.max(segment.payload_len).max(1));
+        }
+        match segment.tcp.seq.before(snd_nxt) {
+            true => self.not_seen_before(segment),
+            false => 0,
+        }
+    }
+
+    /// Packets between the last one and `segment`, as the host's identifications count them, of this
+    /// connection or of others.
+    pub(crate) fn not_seen_before(&self, segment: &Segment<'_>) -> u32 {
         let gap = segment.identification.wrapping_sub(self.identification);
         match gap {
             1..=WIDEST_ID_GAP if self.counted >= COUNTING => u32::from(gap) - 1,
@@ -294,6 +351,11 @@ impl Half {
             (Some((_, first)), Some(last)) => last.nanos_since(first),
             _ => 0,
         }
+    }
+
+    /// Whether it sent payload.
+    pub(crate) const fn has_sent_data(&self) -> bool {
+        self.largest > 0
     }
 
     /// Whether something that it sent is not acknowledged by `una`.

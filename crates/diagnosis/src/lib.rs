@@ -30,6 +30,9 @@ mod flow;
 mod grouping;
 mod half;
 mod outage;
+mod paths;
+mod seen;
+mod seniority;
 mod signs;
 mod silence;
 

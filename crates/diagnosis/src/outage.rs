@@ -65,12 +65,27 @@ pub struct Affected {
     pub noticed: Option<Instant>,
     /// How long it waited although the path was back.
     pub wasted: Wasted,
+    /// Whether its sender was seen to repeat something: what would have been saved is not known without.
+    pub is_repeated: bool,
     /// What it waited for.
     pub cause: Cause,
     /// Its least round trip from the point of the capture, if one was seen.
     pub round_trip: Option<Duration>,
     /// Packets that were seen to remain unanswered, as far as they are counted.
     pub unanswered: u32,
+}
+
+impl Affected {
+    /// What a gateway saves of the waste that lets the connection resume within a round trip.
+    ///
+    /// Nothing, where the sender was not seen to repeat anything.
+    #[must_use]
+    pub fn saved(&self) -> Wasted {
+        match self.is_repeated {
+            true => self.wasted.saved(self.round_trip),
+            false => Wasted::default(),
+        }
+    }
 }
 
 /// The bounds of a waste of time.

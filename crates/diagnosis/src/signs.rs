@@ -26,6 +26,7 @@ pub(crate) struct Signs {
     gaps: VecDeque<Gap>,
     /// Signs since the last gap.
     since_gap: u32,
+    is_heard: bool,
 }
 
 impl Signs {
@@ -35,7 +36,18 @@ impl Signs {
             last: at,
             gaps: VecDeque::new(),
             since_gap: 0,
+            is_heard: false,
         }
+    }
+
+    /// Whether there was any.
+    pub(crate) const fn is_heard(&self) -> bool {
+        self.is_heard
+    }
+
+    /// The last sign.
+    pub(crate) const fn last(&self) -> Instant {
+        self.last
     }
 
     /// A sign.
@@ -53,6 +65,7 @@ impl Signs {
             self.since_gap = 0;
         }
         self.since_gap = self.since_gap.saturating_add(1);
+        self.is_heard = true;
         self.last = self.last.max(at);
     }
 

@@ -268,7 +268,7 @@ fn what_would_be_saved_is_what_hold_saves() {
         let flow = &findings.outages[0].flows[0];
         let resumed = |run: &Run| run.report.result.outages[0].resume_s.expect("it went on");
         let (without, with) = (resumed(&control), resumed(&case.run_with("hold")));
-        let saved = flow.wasted.saved(flow.round_trip);
+        let saved = flow.saved();
         let bounds = saved.least.as_secs_f64() - ROUND_TRIP..saved.most.as_secs_f64() + ROUND_TRIP;
         if !bounds.contains(&(without - with)) {
             wrong.push(format!(
