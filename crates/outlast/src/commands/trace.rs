@@ -52,8 +52,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let findings = diagnosis.finish();
     let sources = capture.sources();
     // Nothing was read: an answer would only look like one.
+    let segments = findings.counters.segments;
     if sources.iter().all(|source| source.packets == 0) {
-        input::judge(&sources)?;
+        input::judge(&sources, segments)?;
     }
     if let Some(report) = &arguments.report {
         let again = capture.again()?;
@@ -69,5 +70,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         terminal::print(&text)?;
     }
-    input::judge(&sources)
+    input::judge(&sources, segments)
 }

@@ -1,12 +1,14 @@
 //! The packets of several captures in the order of their times, in constant memory.
 
+use super::compressed::unpacked;
 use crate::failure::Failure;
 use anyhow::Context;
 use outlast_base::time::Instant;
 use outlast_wire::capture::{CaptureError, CapturedPacket, Decoder, Step};
-use outlast_wire::outline::Outline;
-use outlast_wire::pcapng::{Direction, ip_in_frame};
-use std::collections::HashMap;
+use outlast_wire::frame::{NotIp, ip_in_frame, link_type::LINUX_SLL2};
+use outlast_wire::outline::{Outline, OutlinedTransport};
+use outlast_wire::pcapng::Direction;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::hash::BuildHasherDefault;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -33,12 +35,18 @@ pub(crate) struct Captured {
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) name: String,
+    /// Packets, read or not.
     pub(crate) packets: u64,
+    /// Bytes, unpacked.
     pub(crate) bytes: u64,
     /// Packets that are no IP, or not of a link type that is known.
     pub(crate) not_ip: u64,
+    /// Packets that were not looked into, by what they are.
+    pub(crate) unread: BTreeMap<NotIp, u64>,
     /// Packets without a time.
     pub(crate) untimed: u64,
+    /// Packets that the capturing program lost, as it says itself.
+    pub(crate) lost: u64,
     /// Why it was not read to its end.
     pub(crate) error: Option<Damage>,
 }
@@ -70,7 +78,9 @@ pub(crate) struct Capture {
 
 /// A file that is being read.
 struct Reading {
-    input: Input,
+    input: Box<dyn Read>,
+    /// The same file, to be read once more; `None` for standard input that is not kept.
+    again: Option<File>,
     decoder: Decoder,
     buffer: Vec<u8>,
     /// What of the buffer is not done with.
@@ -84,27 +94,21 @@ struct Reading {
     /// The file that goes on where this one ended.
     successor: Option<usize>,
     source: Source,
-    /// What is kept of standard input, to be read again.
+}
+
+/// Reads `input`, and keeps what was read in a file.
+struct Keeping<R> {
+    input: R,
     kept: Option<File>,
 }
 
-enum Input {
-    File(File),
-    Pipe(io::Stdin),
-}
-
-impl Input {
+impl<R: Read> Read for Keeping<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let read = match self {
-                Self::File(file) => file.read(buffer),
-                Self::Pipe(pipe) => pipe.lock().read(buffer),
-            };
-            match read {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read,
-            }
+        let read = self.input.read(buffer)?;
+        if let Some(kept) = &mut self.kept {
+            kept.write_all(&buffer[..read])?;
         }
+        Ok(read)
     }
 }
 
@@ -112,28 +116,28 @@ impl Capture {
     /// Opens `files`. What comes from standard input is kept if it `will_be_read_again`.
     pub(crate) fn open(files: &[PathBuf], will_be_read_again: bool) -> Result<Self, Failure> {
         let open = |path: &PathBuf| {
-            let is_pipe = path.as_os_str() == "-";
-            let (input, kept) = if is_pipe {
+            if path.as_os_str() == "-" {
                 let kept = will_be_read_again.then(tempfile::tempfile).transpose();
                 let kept = kept.context("cannot keep standard input for the report")?;
-                (Input::Pipe(io::stdin()), kept)
-            } else {
-                let refused =
-                    |error| Failure::Usage(format!("cannot read {}: {error}", path.display()));
-                let file = File::open(path).map_err(refused)?;
-                if file.metadata().map_err(refused)?.is_dir() {
-                    return Err(Failure::Usage(format!(
-                        "{} is a directory; name the captures in it",
-                        path.display()
-                    )));
-                }
-                (Input::File(file), None)
-            };
-            let name = match is_pipe {
-                true => PIPE.to_owned(),
-                false => path.display().to_string(),
-            };
-            Ok(Reading::new(input, name, kept))
+                let again = kept.as_ref().map(File::try_clone).transpose();
+                let again = again.context("cannot keep standard input for the report")?;
+                let input = Keeping {
+                    input: io::stdin(),
+                    kept,
+                };
+                return Ok(Reading::new(input, again, PIPE.to_owned()));
+            }
+            let refused =
+                |error| Failure::Usage(format!("cannot read {}: {error}", path.display()));
+            let file = File::open(path).map_err(refused)?;
+            if file.metadata().map_err(refused)?.is_dir() {
+                return Err(Failure::Usage(format!(
+                    "{} is a directory; name the captures in it",
+                    path.display()
+                )));
+            }
+            let again = file.try_clone().map_err(refused)?;
+            Ok(Reading::new(file, Some(again), path.display().to_string()))
         };
         let files = files.iter().map(open).collect::<Result<_, Failure>>()?;
         let mut capture = Self {
@@ -213,10 +217,10 @@ impl Capture {
     /// Rewinds the captures to their start.
     pub(crate) fn again(self) -> Result<Self, Failure> {
         let rewind = |reading: Reading| {
-            let mut file = match (reading.input, reading.kept) {
-                (_, Some(kept)) => kept,
-                (Input::File(file), None) => file,
-                (Input::Pipe(_), None) => return Ok(None),
+            // Its decoder must not read on meanwhile.
+            drop(reading.input);
+            let Some(mut file) = reading.again else {
+                return Ok(None);
             };
             let rewound = file.seek(SeekFrom::Start(0));
             rewound.with_context(|| {
@@ -225,8 +229,7 @@ impl Capture {
                     reading.source.name
                 )
             })?;
-            let input = Input::File(file);
-            Ok(Some(Reading::new(input, reading.source.name, None)))
+            Ok(Some(Reading::new(file, None, reading.source.name)))
         };
         let files: Vec<Option<Reading>> = self
             .files
@@ -246,9 +249,17 @@ impl Capture {
 }
 
 impl Reading {
-    fn new(input: Input, name: String, kept: Option<File>) -> Self {
+    fn new(input: impl Read + 'static, again: Option<File>, name: String) -> Self {
+        let (input, error) = match unpacked(input) {
+            Ok(input) => (input, None),
+            Err(error) => {
+                let nothing: Box<dyn Read> = Box::new(io::empty());
+                (nothing, Some(Damage::Read(error.to_string())))
+            }
+        };
         Self {
             input,
+            again,
             decoder: Decoder::default(),
             buffer: Vec::new(),
             at: 0,
@@ -263,10 +274,11 @@ impl Reading {
                 packets: 0,
                 bytes: 0,
                 not_ip: 0,
+                unread: BTreeMap::new(),
                 untimed: 0,
-                error: None,
+                lost: 0,
+                error,
             },
-            kept,
         }
     }
 
@@ -295,8 +307,16 @@ impl Reading {
                     let interface = packet.interface;
                     self.at += consumed;
                     match captured {
-                        Some(captured) => return Some((interface, captured)),
-                        None => self.source.not_ip += 1,
+                        Ok(captured) => {
+                            if let OutlinedTransport::Sealed(name) = captured.outline.transport {
+                                self.source.count_unread(NotIp::Sealed(name));
+                            }
+                            return Some((interface, captured));
+                        }
+                        Err(why) => {
+                            self.source.not_ip += 1;
+                            self.source.count_unread(why);
+                        }
                     }
                 }
                 Step::Passed { consumed } => {
@@ -318,6 +338,8 @@ impl Reading {
         }
         self.source.bytes = self.decoder.offset();
         self.source.untimed = self.decoder.untimed();
+        self.source.packets += self.source.untimed;
+        self.source.lost = self.decoder.lost();
         None
     }
 
@@ -349,10 +371,10 @@ impl Reading {
         self.buffer.resize(CHUNK.max(bytes), 0);
         while self.filled < bytes && !self.is_at_end {
             let space = &mut self.buffer[self.filled..];
-            let read = self.input.read(space)?;
-            if let Some(kept) = &mut self.kept {
-                kept.write_all(&space[..read])?;
-            }
+            let read = match self.input.read(space) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
             self.filled += read;
             self.is_at_end = read == 0;
         }
@@ -360,18 +382,32 @@ impl Reading {
     }
 }
 
-fn captured(packet: &CapturedPacket<'_>) -> Option<Captured> {
-    const LINUX_SLL2: u16 = 276;
+impl Source {
+    fn count_unread(&mut self, what: NotIp) {
+        *self.unread.entry(what).or_default() += 1;
+    }
+
+    /// Packets that may hold TCP and were not read, with what they are.
+    pub(crate) fn hidden(&self) -> impl Iterator<Item = (u64, String)> {
+        let untimed =
+            (self.untimed > 0).then(|| (self.untimed, "packets without times".to_owned()));
+        let hidden = self.unread.iter().filter(|(what, _)| what.may_hide_tcp());
+        let hidden = hidden.map(|(what, count)| (*count, what.to_string()));
+        hidden.chain(untimed)
+    }
+}
+
+fn captured(packet: &CapturedPacket<'_>) -> Result<Captured, NotIp> {
     let ip = ip_in_frame(packet.link_type, packet.data)?;
     let framing = packet.data.len() - ip.len();
     let original_len = (packet.original_len as usize).saturating_sub(framing);
-    let outline = Outline::of(ip, original_len)?;
+    let outline = Outline::of(ip, original_len).ok_or(NotIp::Other)?;
     // Frames of "any" tell which interface they were seen on.
     let within = match (packet.link_type, packet.data.get(4..8)) {
         (LINUX_SLL2, Some(&[a, b, c, d])) => u32::from_be_bytes([a, b, c, d]),
         _ => 0,
     };
-    Some(Captured {
+    Ok(Captured {
         at: Instant::ZERO + packet.time,
         point: within,
         direction: packet.direction,
@@ -383,8 +419,9 @@ fn without_digits(name: &str) -> impl Iterator<Item = u8> {
     name.bytes().filter(|byte| !byte.is_ascii_digit())
 }
 
-/// Whether every file was read to its end.
-pub(crate) fn judge(sources: &[Source]) -> Result<(), Failure> {
+/// Checks that every file was read to its end, and that there was something to judge in them:
+/// `segments` of TCP, or IP packets of which none hides TCP.
+pub(crate) fn judge(sources: &[Source], segments: u64) -> Result<(), Failure> {
     let damaged = sources.iter().filter_map(|source| {
         let error = source.error.as_ref()?;
         let read = match source.packets {
@@ -394,9 +431,32 @@ pub(crate) fn judge(sources: &[Source]) -> Result<(), Failure> {
         };
         Some(format!("{}: {error}{read}", source.name))
     });
-    let messages: Vec<String> = damaged.collect();
+    let mut messages: Vec<String> = damaged.collect();
+    if messages.is_empty() && segments == 0 {
+        messages = sources.iter().filter_map(unjudged).collect();
+    }
     match messages.is_empty() {
         true => Ok(()),
         false => Err(Failure::Usage(messages.join("\nerror: "))),
+    }
+}
+
+/// Why there is nothing to judge in a file without TCP; `None` if it was read and has none.
+fn unjudged(source: &Source) -> Option<String> {
+    let name = &source.name;
+    let hidden: Vec<String> = source
+        .hidden()
+        .map(|(count, what)| format!("{count} of {what}"))
+        .collect();
+    if !hidden.is_empty() {
+        let hidden = hidden.join(", ");
+        return Some(format!("{name}: nothing could be read: {hidden}"));
+    }
+    match source.packets {
+        0 => Some(format!("{name}: no packet is in it")),
+        packets if packets == source.not_ip => {
+            Some(format!("{name}: none of its {packets} packets is IP"))
+        }
+        _ => None,
     }
 }

@@ -223,7 +223,7 @@ fn overview(findings: &Findings, sources: &[Source]) -> Section {
             ));
         }
     }
-    for note in show::notes(findings) {
+    for note in show::notes(sources, findings) {
         section = section.paragraph(format!("{note}."));
     }
     if findings.outages.len() > MOST_OUTAGES {

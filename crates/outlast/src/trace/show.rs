@@ -8,7 +8,9 @@ use outlast_base::time::{Duration, Instant};
 use outlast_diagnosis::{Affected, Findings, Outage, Scope, Wasted};
 use outlast_report::table::{Cell, Column, Table, Tone};
 use outlast_report::unit::Unit;
+use outlast_wire::frame::NotIp;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Connections that a terminal shows of an outage.
 const MOST_ROWS: usize = 20;
@@ -31,6 +33,9 @@ struct CaptureOf<'a> {
     duplicate_acks: u64,
     zero_windows: u64,
     stalled_alone: u64,
+    unseen_data: u64,
+    one_direction: u64,
+    forgotten_openings: u64,
     untracked_segments: u64,
     untracked_paths: u64,
     omitted_silences: u64,
@@ -42,7 +47,16 @@ struct FileOf<'a> {
     file: &'a str,
     packets: u64,
     not_ip: u64,
+    untimed: u64,
+    lost: u64,
+    unread: Vec<UnreadOf>,
     error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct UnreadOf {
+    what: String,
+    packets: u64,
 }
 
 #[derive(Serialize)]
@@ -84,8 +98,11 @@ impl Origin {
     }
 }
 
-fn saved(flow: &Affected) -> Wasted {
-    flow.wasted.saved(flow.round_trip)
+fn unread((what, packets): (&NotIp, &u64)) -> UnreadOf {
+    UnreadOf {
+        what: what.to_string(),
+        packets: *packets,
+    }
 }
 
 /// One JSON document.
@@ -96,6 +113,9 @@ pub(crate) fn json(sources: &[Source], findings: &Findings) -> Result<String, Fa
         file: &source.name,
         packets: source.packets,
         not_ip: source.not_ip,
+        untimed: source.untimed,
+        lost: source.lost,
+        unread: source.unread.iter().map(unread).collect(),
         error: source.error.as_ref().map(ToString::to_string),
     });
     let flow = |flow: &Affected| FlowOf {
@@ -104,8 +124,8 @@ pub(crate) fn json(sources: &[Source], findings: &Findings) -> Result<String, Fa
         noticed_s: flow.noticed.map(|at| origin.seconds(at)),
         wasted_s: flow.wasted.least.as_secs_f64(),
         wasted_most_s: flow.wasted.most.as_secs_f64(),
-        saved_s: saved(flow).least.as_secs_f64(),
-        saved_most_s: saved(flow).most.as_secs_f64(),
+        saved_s: flow.saved().least.as_secs_f64(),
+        saved_most_s: flow.saved().most.as_secs_f64(),
         cause: flow.cause.name(),
         round_trip_s: flow.round_trip.map(|trip| trip.as_secs_f64()),
         unanswered: flow.unanswered,
@@ -123,12 +143,15 @@ pub(crate) fn json(sources: &[Source], findings: &Findings) -> Result<String, Fa
         capture: CaptureOf {
             began_s: findings.began.as_secs_f64(),
             length_s: origin.seconds(findings.ended),
-            packets: counters.packets,
+            packets: sources.iter().map(|source| source.packets).sum(),
             connections: counters.connections,
             retransmissions: counters.retransmissions,
             duplicate_acks: counters.duplicate_acks,
             zero_windows: counters.zero_windows,
             stalled_alone: counters.stalled_alone,
+            unseen_data: counters.unseen_data,
+            one_direction: counters.one_direction,
+            forgotten_openings: counters.forgotten_openings,
             untracked_segments: counters.untracked_segments,
             untracked_paths: counters.untracked_paths,
             omitted_silences: counters.omitted_silences,
@@ -178,8 +201,8 @@ pub(crate) fn rows(findings: &Findings) -> Table {
                 Cell::from(flow.noticed.map(|at| origin.seconds(at))),
                 Cell::from(flow.wasted.least.as_secs_f64()),
                 Cell::from(flow.wasted.most.as_secs_f64()),
-                Cell::from(saved(flow).least.as_secs_f64()),
-                Cell::from(saved(flow).most.as_secs_f64()),
+                Cell::from(flow.saved().least.as_secs_f64()),
+                Cell::from(flow.saved().most.as_secs_f64()),
                 Cell::from(flow.cause.name()),
                 Cell::from(flow.round_trip.map(|trip| trip.as_secs_f64())),
                 Cell::from(flow.unanswered),
@@ -198,7 +221,7 @@ pub(crate) fn text(sources: &[Source], findings: &Findings) -> Result<(), Failur
         let table = connections(findings, outage, MOST_ROWS);
         terminal::print_table(&table)?;
     }
-    for note in notes(findings) {
+    for note in notes(sources, findings) {
         terminal::print(&format!("\n{note}\n"))?;
     }
     Ok(())
@@ -208,6 +231,7 @@ pub(crate) fn text(sources: &[Source], findings: &Findings) -> Result<(), Failur
 pub(crate) fn heading(sources: &[Source], findings: &Findings) -> String {
     let length = Origin::of(findings).seconds(findings.ended);
     let found = match findings.outages.len() {
+        _ if findings.counters.segments == 0 => "no TCP".to_owned(),
         0 => "no outage".to_owned(),
         1 => "1 outage".to_owned(),
         count => format!("{count} outages"),
@@ -264,7 +288,7 @@ pub(crate) fn connections(findings: &Findings, outage: &Outage, most: usize) -> 
             Cell::from(flow.flow.to_string()),
             Cell::from(noticed.unwrap_or_else(|| "never".to_owned())),
             Cell::from(range(flow.wasted)).tone(tone),
-            Cell::from(range(saved(flow))),
+            Cell::from(range(flow.saved())),
             Cell::from(flow.cause.name()),
         ]);
     }
@@ -282,17 +306,44 @@ pub(crate) fn connections(findings: &Findings, outage: &Outage, most: usize) -> 
 }
 
 /// What a reader has to know of how complete the findings are.
-pub(crate) fn notes(findings: &Findings) -> Vec<String> {
+pub(crate) fn notes(sources: &[Source], findings: &Findings) -> Vec<String> {
     let counters = findings.counters;
     let mut notes = Vec::new();
+    let mut hidden: BTreeMap<String, u64> = BTreeMap::new();
+    for (count, what) in sources.iter().flat_map(Source::hidden) {
+        *hidden.entry(what).or_default() += count;
+    }
+    if !hidden.is_empty() {
+        let list = hidden
+            .iter()
+            .map(|(what, count)| format!("{count} of {what}"));
+        let list: Vec<String> = list.collect();
+        notes.push(format!("Not read: {}", list.join(", ")));
+    }
     let mut note = |count: u64, text: &str| {
         if count > 0 {
             notes.push(format!("{count} {text}"));
         }
     };
     note(
+        sources.iter().map(|source| source.lost).sum(),
+        "packets were lost by the program that captured, as the file says: the capture has holes",
+    );
+    note(
+        counters.unseen_data,
+        "acknowledgements are of data that is not in the capture: it has holes, which are no outages",
+    );
+    note(
+        counters.one_direction,
+        "connections were captured in one direction only: what they waited for is not known",
+    );
+    note(
         counters.stalled_alone,
-        "times a connection stood still while others over its path were heard: no outage",
+        "connections stood still while others over their path were heard, or lost too little to tell: no outage",
+    );
+    note(
+        counters.forgotten_openings,
+        "connections that never carried data made room for others",
     );
     note(
         counters.untracked_segments,
