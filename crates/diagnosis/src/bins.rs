@@ -84,6 +84,11 @@ impl Bins {
         }
     }
 
+    /// Whether older ones may have been dropped.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= MOST_BINS
+    }
+
     /// The bins, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Bin> {
         self.0.iter()

@@ -115,6 +115,8 @@ struct Aftermath {
     old_timestamps: u32,
     /// Whether the sender sent new data instead of what was lost.
     went_on: bool,
+    /// Whether it repeated something.
+    has_repeated: bool,
 }
 
 /// What a packet shows beyond itself.
@@ -130,6 +132,8 @@ pub(crate) enum Shown {
         at: Instant,
         cause: Cause,
     },
+    /// After silence `number` its sender repeated something: some of it was lost.
+    Repeated { number: usize },
     /// Silence `number` is none: what seemed lost came late.
     Refuted {
         number: usize,
@@ -197,6 +201,9 @@ impl Connection {
         let mut signature = self.halves[from].send(segment, una, in_aftermath);
         signature.is_duplicate_ack &= !answers_probe;
         signature.shows_lack = lacks;
+        if signature.is_late {
+            self.halves[to].heard_unseen = None;
+        }
         self.halves[to].hear(segment);
         let flags = segment.tcp.flags;
         self.is_established |= flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::SYN);
@@ -301,6 +308,11 @@ impl Connection {
         let echoes = (silent.echo, echo);
         let (run, answered) = Run::of(waiter, within, echoes, answer.map(|_| now));
         let (first, last_unanswered) = run.span?;
+        // Of a long stream the first are no longer remembered one by one.
+        let first = match waiter.asked.filter(|_| waiter.bins.is_full()) {
+            Some(asked) => first.min(asked),
+            None => first,
+        };
         // The silent host was heard by its peer, if not by the capture.
         let began = last.unwrap_or(first);
         if waiter.heard_unseen.is_some_and(|heard| heard >= began) {
@@ -488,6 +500,7 @@ impl Connection {
             sees_sender: after.sees_sender,
             old_timestamps: u32::from(sender.is_behind),
             went_on: after.skips,
+            has_repeated: false,
         });
     }
 
@@ -533,8 +546,20 @@ impl Connection {
             self.aftermath = None;
             return Shown::Nothing;
         }
-        if from != aftermath.sender || segment.len() == 0 || !is_stuck {
-            return Shown::Nothing;
+        let is_data = from == aftermath.sender && segment.len() > 0;
+        let repeats = is_data
+            && sender
+                .snd_nxt
+                .is_some_and(|nxt| segment.end().at_or_before(nxt));
+        let shown = match repeats && !aftermath.has_repeated {
+            true => Shown::Repeated {
+                number: aftermath.number,
+            },
+            false => Shown::Nothing,
+        };
+        aftermath.has_repeated |= repeats;
+        if !is_data || !is_stuck {
+            return shown;
         }
         let stamp = segment.tcp.options.timestamps.map(|stamps| stamps.value);
         let is_behind =
@@ -575,7 +600,7 @@ impl Connection {
         }
         aftermath.old_timestamps += u32::from(is_behind && is_oldest);
         aftermath.went_on |= sender.snd_nxt.is_some_and(|nxt| segment.end().after(nxt));
-        Shown::Nothing
+        shown
     }
 
     pub(crate) fn host(&self, half: usize) -> core::net::IpAddr {

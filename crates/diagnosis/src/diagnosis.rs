@@ -198,6 +198,8 @@ impl Diagnosis {
         self.counters.duplicate_acks += u64::from(signature.is_duplicate_ack);
         self.counters.zero_windows += u64::from(signature.is_zero_window);
         self.counters.unseen_data += u64::from(signature.shows_lack);
+        let late = u64::from(signature.is_late);
+        self.counters.unseen_data = self.counters.unseen_data.saturating_sub(late);
         self.hear(signs, at);
         self.note(number, shown, at);
         if let Some(silence) = unfinished {
@@ -221,6 +223,12 @@ impl Diagnosis {
                 if let Some(silence) = self.silences.get_mut(number) {
                     silence.noticed = Some(at);
                     silence.cause = cause;
+                    silence.is_repeated = true;
+                }
+            }
+            Shown::Repeated { number } => {
+                if let Some(silence) = self.silences.get_mut(number) {
+                    silence.is_repeated = true;
                 }
             }
             Shown::Refuted { number, is_lack } => {

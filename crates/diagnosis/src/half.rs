@@ -50,6 +50,8 @@ pub(crate) struct Signature {
     pub(crate) is_zero_window: bool,
     /// Acknowledges what is not in the capture.
     pub(crate) shows_lack: bool,
+    /// Was acknowledged before it was captured.
+    pub(crate) is_late: bool,
 }
 
 /// What one host sent.
@@ -65,6 +67,8 @@ pub(crate) struct Half {
     seen: Seen,
     /// When it last showed that it had heard its peer, though the capture did not.
     pub(crate) heard_unseen: Option<Instant>,
+    /// The first packet that wants an answer since its peer was last heard.
+    pub(crate) asked: Option<Instant>,
     /// Its last packet.
     pub(crate) last: Option<Instant>,
     pub(crate) window_is_closed: bool,
@@ -151,10 +155,15 @@ impl Half {
         in_aftermath: bool,
     ) -> Signature {
         let kind = self.kind(segment, una);
-        if !segment.tcp.has(TcpFlags::RST) {
-            self.seen.add(segment.tcp.seq, segment.end());
+        if kind.wants_answer() {
+            self.asked.get_or_insert(segment.at);
         }
-        let signature = self.signature(segment, kind);
+        let is_late =
+            !segment.tcp.has(TcpFlags::RST) && self.seen.add(segment.tcp.seq, segment.end());
+        let signature = Signature {
+            is_late,
+            ..self.signature(segment, kind)
+        };
         if signature.is_duplicate_ack {
             self.duplicate_acks = self.duplicate_acks.saturating_add(1);
         }
@@ -231,6 +240,7 @@ impl Half {
                 && self.snd_nxt == Some(segment.tcp.seq),
             is_zero_window: is_plain && window == 0,
             shows_lack: false,
+            is_late: false,
         }
     }
 
@@ -269,6 +279,7 @@ impl Half {
     /// Notes an answer to what the host sent: a packet of its peer.
     pub(crate) fn hear(&mut self, answer: &Segment<'_>) {
         self.probes = 0;
+        self.asked = None;
         if let Some((end, sent)) = self.timed_data
             && answer.tcp.has(TcpFlags::ACK)
             && answer.tcp.ack.at_or_after(end)
@@ -317,9 +328,9 @@ impl Half {
 
     /// Packets that were lost before `segment`, which shows by its number that some were.
     ///
-    /// Data that it skips is counted in packets of the largest size. Where it repeats what was
-    /// seen, or fills a hole, the host's identifications count. Where it goes on with the next byte,
-    /// nothing is known to be lost: several connections may share the identifications.
+    /// Data that it skips is counted in packets of the largest size. Where it fills a hole, the host's
+    /// identifications count. Where it goes on with the next byte, nothing is known to be lost: several
+    /// connections may share the identifications.
     pub(crate) fn lost_before(&self, segment: &Segment<'_>) -> u32 {
         let Some(snd_nxt) = self.snd_nxt else {
             return 0;
@@ -328,7 +339,9 @@ impl Half {
             let skipped = segment.tcp.seq.0.wrapping_sub(snd_nxt.0);
             return skipped.div_ceil(self.largest.max(segment.payload_len).max(1));
         }
-        match segment.tcp.seq.before(snd_nxt) {
+        // What was seen before has been lost behind the capture, if it was.
+        let fills_hole = segment.tcp.seq.before(snd_nxt) && self.seen.lacks(segment.tcp.seq);
+        match fills_hole {
             true => self.not_seen_before(segment),
             false => 0,
         }

@@ -16,16 +16,22 @@ pub(crate) struct Seen {
     next: Option<SeqNumber>,
     /// Stretches behind, in order, with holes between.
     beyond: Vec<(SeqNumber, SeqNumber)>,
+    /// What was last acknowledged unseen: it may have been captured out of order.
+    owed: Option<(SeqNumber, SeqNumber)>,
 }
 
 impl Seen {
-    /// Notes a packet with the numbers from `seq` to `end`.
+    /// Notes a packet with the numbers from `seq` to `end`; true if it was acknowledged unseen, and is
+    /// captured late.
     #[inline]
-    pub(crate) fn add(&mut self, seq: SeqNumber, end: SeqNumber) {
+    pub(crate) fn add(&mut self, seq: SeqNumber, end: SeqNumber) -> bool {
         let Some(next) = self.next else {
             // A probe of one who keeps the connection alive is before what is expected.
             self.next = Some(if seq == end { seq + 1 } else { end });
-            return;
+            return false;
+        };
+        let is_late = |(from, until): &mut (SeqNumber, SeqNumber)| {
+            seq != end && seq.at_or_before(*from) && end.at_or_after(*until)
         };
         if seq.at_or_before(next) {
             if end.after(next) {
@@ -34,16 +40,27 @@ impl Seen {
         } else if seq != end {
             self.insert(seq, end);
         }
+        self.owed.take_if(is_late).is_some()
+    }
+
+    /// True if the byte at `seq` was not seen.
+    pub(crate) fn lacks(&self, seq: SeqNumber) -> bool {
+        let is_behind = self.next.is_none_or(|next| seq.at_or_after(next));
+        let mut stretches = self.beyond.iter();
+        let is_in =
+            |(from, until): &(SeqNumber, SeqNumber)| seq.at_or_after(*from) && seq.before(*until);
+        is_behind && !stretches.any(is_in)
     }
 
     /// Notes that all before `ack` has arrived; true if the capture lacks some of it.
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: SeqNumber) -> bool {
-        let is_lacking = self.next.is_some_and(|next| ack.after(next));
-        if is_lacking {
-            self.advance(ack);
-        }
-        is_lacking
+        let Some(next) = self.next.filter(|next| ack.after(*next)) else {
+            return false;
+        };
+        self.advance(ack);
+        self.owed = Some((next, ack));
+        true
     }
 
     fn advance(&mut self, to: SeqNumber) {
@@ -98,6 +115,18 @@ mod tests {
         let mut filled = seen(&[(0, 10), (20, 30), (40, 50), (30, 40), (5, 20)]);
         assert!(!filled.acknowledge(SeqNumber(50)));
         assert!(filled.acknowledge(SeqNumber(51)));
+    }
+
+    #[test]
+    fn what_is_captured_late_was_seen_after_all() {
+        let mut early = seen(&[(0, 10)]);
+        assert!(early.lacks(SeqNumber(10)) && !early.lacks(SeqNumber(9)));
+        assert!(early.acknowledge(SeqNumber(20)));
+        assert!(early.add(SeqNumber(10), SeqNumber(20)));
+        assert!(!early.add(SeqNumber(10), SeqNumber(20)));
+        early.add(SeqNumber(30), SeqNumber(40));
+        let lacks = [25, 30, 39, 40].map(|seq| early.lacks(SeqNumber(seq)));
+        assert_eq!(lacks, [true, false, false, true]);
     }
 
     #[test]

@@ -392,7 +392,7 @@ impl Source {
         let untimed =
             (self.untimed > 0).then(|| (self.untimed, "packets without times".to_owned()));
         let hidden = self.unread.iter().filter(|(what, _)| what.may_hide_tcp());
-        let hidden = hidden.map(|(what, count)| (*count, what.to_string()));
+        let hidden = hidden.map(|(what, count)| (*count, format!("packets of {what}")));
         hidden.chain(untimed)
     }
 }
@@ -446,7 +446,7 @@ fn unjudged(source: &Source) -> Option<String> {
     let name = &source.name;
     let hidden: Vec<String> = source
         .hidden()
-        .map(|(count, what)| format!("{count} of {what}"))
+        .map(|(count, what)| format!("{count} {what}"))
         .collect();
     if !hidden.is_empty() {
         let hidden = hidden.join(", ");

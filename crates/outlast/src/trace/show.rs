@@ -314,9 +314,7 @@ pub(crate) fn notes(sources: &[Source], findings: &Findings) -> Vec<String> {
         *hidden.entry(what).or_default() += count;
     }
     if !hidden.is_empty() {
-        let list = hidden
-            .iter()
-            .map(|(what, count)| format!("{count} of {what}"));
+        let list = hidden.iter().map(|(what, count)| format!("{count} {what}"));
         let list: Vec<String> = list.collect();
         notes.push(format!("Not read: {}", list.join(", ")));
     }

@@ -4,6 +4,7 @@
 mod place;
 
 mod cli;
+mod corpus;
 mod kernels;
 mod manual;
 mod packaging;
