@@ -574,7 +574,8 @@ impl Connection {
         let is_lacking = sender
             .snd_nxt
             .is_some_and(|nxt| nxt.after(aftermath.first_ack));
-        let is_again = segment.tcp.seq.before(aftermath.first_ack) || is_lacking;
+        let keeps_alive = segment.payload_len <= 1 && segment.tcp.seq + 1 == aftermath.first_ack;
+        let is_again = !keeps_alive && segment.tcp.seq.before(aftermath.first_ack) || is_lacking;
         if is_oldest && is_again && pause >= SHORTEST_TIMEOUT.max(trip.saturating_mul(2)) {
             let number = aftermath.number;
             let way = match aftermath.sees_sender {

@@ -10,6 +10,10 @@ const COUNTING: u8 = 6;
 /// A wider gap is a host that counts in another way.
 const WIDEST_ID_GAP: u16 = 20_000;
 
+/// New data so long after what was not answered shows that it was, in nanoseconds: longer than the first
+/// timeout (RFC 6298, section 2.1).
+const BEYOND_TIMEOUT: u64 = 2_000_000_000;
+
 /// A longer pause counts as so much of the usual time between packets, in nanoseconds.
 const LONGEST_INTERVAL: u64 = 1_000_000_000;
 
@@ -323,7 +327,10 @@ impl Half {
                 .is_some_and(|first| segment.tcp.ack.after(first));
         // It opened the connection, and answers what answered that.
         let is_opened = segment.tcp.has(TcpFlags::ACK) && self.ack.is_none() && self.last.is_some();
-        has_new_echo || has_new_ack || is_opened
+        // Without an answer a timeout comes first, and behind it no new data.
+        let is_new = self.snd_nxt.is_some_and(|nxt| segment.end().after(nxt));
+        let waited = self.asked.map_or(0, |asked| segment.at.nanos_since(asked));
+        has_new_echo || has_new_ack || is_opened || is_new && waited >= BEYOND_TIMEOUT
     }
 
     /// Packets that were lost before `segment`, which shows by its number that some were.

@@ -318,42 +318,52 @@ pub(crate) fn notes(sources: &[Source], findings: &Findings) -> Vec<String> {
         let list: Vec<String> = list.collect();
         notes.push(format!("Not read: {}", list.join(", ")));
     }
-    let mut note = |count: u64, text: &str| {
-        if count > 0 {
-            notes.push(format!("{count} {text}"));
-        }
+    let mut note = |count: u64, [one, many]: [&str; 2], text: &str| match count {
+        0 => {}
+        1 => notes.push(format!("1 {one} {text}")),
+        count => notes.push(format!("{count} {many} {text}")),
     };
+    let connections = ["connection", "connections"];
+    let packets = ["packet", "packets"];
     note(
         sources.iter().map(|source| source.lost).sum(),
-        "packets were lost by the program that captured, as the file says: the capture has holes",
+        packets,
+        "lost by the program that captured, as the file says: the capture has holes",
     );
     note(
         counters.unseen_data,
-        "acknowledgements are of data that is not in the capture: it has holes, which are no outages",
+        ["acknowledgement", "acknowledgements"],
+        "of data that is not in the capture: it has holes, which are no outages",
     );
     note(
         counters.one_direction,
-        "connections were captured in one direction only: what they waited for is not known",
+        connections,
+        "captured in one direction only: nothing shows what the other host answered",
     );
     note(
         counters.stalled_alone,
-        "connections stood still while others over their path were heard, or lost too little to tell: no outage",
+        connections,
+        "stood still while others over the path were heard, or lost too little to tell: no outage",
     );
     note(
         counters.forgotten_openings,
-        "connections that never carried data made room for others",
+        connections,
+        "that never carried data made room for others",
     );
     note(
         counters.untracked_segments,
-        "segments were of more connections than are remembered at once, and not looked at",
+        ["segment", "segments"],
+        "of more connections than are remembered at once, not looked at",
     );
     note(
         counters.untracked_paths,
-        "packets were of more paths than are remembered, and not looked at",
+        packets,
+        "of more paths than are remembered, not looked at",
     );
     note(
         counters.omitted_silences,
-        "silences were more than are remembered, and are left out",
+        ["silence", "silences"],
+        "left out: more than are remembered",
     );
     notes
 }

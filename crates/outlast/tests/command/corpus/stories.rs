@@ -79,7 +79,7 @@ pub(crate) const OUTAGES: [Story; 13] = [
 ];
 
 /// Stories without one.
-pub(crate) const TRAPS: [Story; 27] = [
+pub(crate) const TRAPS: [Story; 29] = [
     story("idle", |tape| idle(tape, 0, 5)),
     story("idle, identifications shared", |tape| idle(tape, 20, 5)),
     story("idle for long, identifications shared", |tape| {
@@ -97,6 +97,11 @@ pub(crate) const TRAPS: [Story; 27] = [
     }),
     story("one direction of a download", |tape| {
         one_direction(tape, Host::B, Host::B)
+    }),
+    story("one direction, from the middle on", |tape| {
+        let truth = one_direction(tape, Host::A, Host::A);
+        tape.packets.drain(..20);
+        truth
     }),
     story("acknowledgements alone", |tape| {
         one_direction(tape, Host::B, Host::A)
@@ -118,6 +123,7 @@ pub(crate) const TRAPS: [Story; 27] = [
     story("answers are late", late_answers),
     story("a closed window whose probes are answered", answered_probes),
     story("kept alive", kept_alive),
+    story("kept alive by its peer after a repair", kept_alive_by_peer),
     story("requests now and then", requests),
     story("closed and opened again", opened_again),
     story("every packet is captured twice", captured_twice),
@@ -690,6 +696,34 @@ fn kept_alive(tape: &mut Tape) -> Truth {
         tape.answer(at + TRIP, &connection, Host::A);
     }
     tape.transfer(at + SECOND, &mut connection, Host::A, 5);
+    CALM
+}
+
+/// A segment is lost and repeated; half a minute later its sender asks whether the receiver is there.
+fn kept_alive_by_peer(tape: &mut Tape) -> Truth {
+    let mut connection = tape.open(0, 40_000, true);
+    let at = tape.transfer(50_000, &mut connection, Host::B, 60);
+    let lost = connection;
+    connection.next[1] += SEGMENT;
+    for number in 1..4 {
+        let at = at + number * 200;
+        tape.send(at, &mut connection, Host::B);
+        tape.answer(at + 100, &lost, Host::B);
+    }
+    let repaired = at + TRIP + 1_000;
+    let again = Segment {
+        flags: PUSH,
+        ..lost.segment(repaired, Host::B, SEGMENT)
+    };
+    tape.pass(repaired, &lost, &again);
+    tape.answer(repaired + 100, &connection, Host::B);
+    let probed = repaired + 30 * SECOND;
+    let probe = Segment {
+        seq: connection.next[1] - 1,
+        ..connection.segment(probed, Host::B, 1)
+    };
+    tape.pass(probed, &connection, &probe);
+    tape.answer(probed + 100, &connection, Host::B);
     CALM
 }
 
