@@ -6,8 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use outlast_base::time::Instant;
 use outlast_diagnosis::{Diagnosis, Limits};
 use outlast_wire::capture::{Decoder, Step};
+use outlast_wire::frame::ip_in_frame;
 use outlast_wire::outline::Outline;
-use outlast_wire::pcapng::ip_in_frame;
 
 /// Small, so that tables are full soon.
 const LIMITS: Limits = Limits {
@@ -32,7 +32,11 @@ fn read(
                 at += consumed;
                 packets.push((packet.time.as_nanos(), packet.data.len()));
                 let ip = ip_in_frame(packet.link_type, packet.data);
-                let outline = ip.and_then(|ip| Outline::of(ip, packet.original_len as usize));
+                match ip {
+                    Ok(ip) => assert!(ip.len() <= packet.data.len(), "a part of the frame"),
+                    Err(why) => assert!(!why.to_string().is_empty(), "each reason has a name"),
+                }
+                let outline = ip.ok().and_then(|ip| Outline::of(ip, packet.original_len as usize));
                 see(Instant::ZERO + packet.time, outline);
             }
             Ok(Step::Passed { consumed }) => {
