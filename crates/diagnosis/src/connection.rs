@@ -119,6 +119,28 @@ struct Aftermath {
     has_repeated: bool,
 }
 
+impl Aftermath {
+    /// True if `segment` of the `sender` repeats something, rather than being new data that comes as late.
+    fn is_again(&self, segment: &Segment<'_>, sender: &Half) -> bool {
+        // That the receiver lacks something shows by what is beyond.
+        let is_lacking = sender.snd_nxt.is_some_and(|nxt| nxt.after(self.first_ack));
+        let keeps_alive = segment.payload_len <= 1 && segment.tcp.seq + 1 == self.first_ack;
+        !keeps_alive && segment.tcp.seq.before(self.first_ack) || is_lacking
+    }
+
+    /// What the connection waited for.
+    ///
+    /// That the receiver went on lacking what it was sent shows that it had dropped it; that the sender went
+    /// on with new data, that it took its timeout for spurious.
+    const fn cause(&self) -> Cause {
+        match (self.old_timestamps, self.went_on) {
+            (0, true) => Cause::SpuriousTimeout,
+            (0, false) => Cause::BackOff,
+            _ => Cause::OldTimestamps,
+        }
+    }
+}
+
 /// What a packet shows beyond itself.
 #[derive(Clone, Debug)]
 pub(crate) enum Shown {
@@ -294,40 +316,17 @@ impl Connection {
     ) -> Option<Silence> {
         let (waiter, silent) = (&self.halves[waiting], &self.halves[1 - waiting]);
         let trip = waiter.round_trip.unwrap_or(0);
-        // Before the first answer nothing is known of the path but that the SYN was sent.
         let last = silent.last;
-        let asked_since = last.map_or(Instant::ZERO, |last| back(last, trip));
-        // What was sent less than a round trip ago may be what is answered.
-        let answered_since = match answer {
-            Some(_) => back(now, trip - trip / 10),
-            None => now,
-        };
         let usual = waiter.usual_round_trip().max(trip);
-        let within = (asked_since, answered_since);
         let echo = answer.and_then(Segment::echo);
-        let echoes = (silent.echo, echo);
-        let (run, answered) = Run::of(waiter, within, echoes, answer.map(|_| now));
+        let (run, answered) = Self::run(waiter, silent, answer, now);
         let (first, last_unanswered) = run.span?;
         // Of a long stream the first are no longer remembered one by one.
         let first = match waiter.asked.filter(|_| waiter.bins.is_full()) {
             Some(asked) => first.min(asked),
             None => first,
         };
-        // The silent host was heard by its peer, if not by the capture.
-        let began = last.unwrap_or(first);
-        if waiter.heard_unseen.is_some_and(|heard| heard >= began) {
-            return None;
-        }
-        // A host that was never seen may be missing from the capture alone, unless something is repeated.
-        if last.is_none() && run.repeated == 0 {
-            return None;
-        }
-        // All of it arrived, and nothing had to be repeated: the answer was late.
-        let has_all = answer.is_some_and(|answer| {
-            answer.tcp.has(TcpFlags::ACK)
-                && run.end.is_some_and(|end| answer.tcp.ack.at_or_after(end))
-        });
-        if has_all && run.repeated == 0 {
+        if run.was_answered(waiter, last, answer) {
             return None;
         }
         let quiet = now.nanos_since(last.unwrap_or(first).max(first));
@@ -375,6 +374,27 @@ impl Connection {
             is_witnessed: false,
             is_refuted: false,
         })
+    }
+
+    /// The transmissions of `waiter` that `silent` has left unanswered until `now`, when `answer` came, if one
+    /// came, and what of them was answered.
+    fn run(
+        waiter: &Half,
+        silent: &Half,
+        answer: Option<&Segment<'_>>,
+        now: Instant,
+    ) -> (Run, Option<Bin>) {
+        let trip = waiter.round_trip.unwrap_or(0);
+        // Before the first answer nothing is known of the path but that the SYN was sent.
+        let asked_since = silent.last.map_or(Instant::ZERO, |last| back(last, trip));
+        // What was sent less than a round trip ago may be what is answered.
+        let answered_since = match answer {
+            Some(_) => back(now, trip - trip / 10),
+            None => now,
+        };
+        let within = (asked_since, answered_since);
+        let echoes = (silent.echo, answer.and_then(Segment::echo));
+        Run::of(waiter, within, echoes, answer.map(|_| now))
     }
 
     /// What the sender of half `waiting` waited for until it sent what was `answered`, after what was
@@ -570,25 +590,14 @@ impl Connection {
             .max(receiver.round_trip.unwrap_or(0));
         let pause = segment.at.nanos_since(aftermath.since);
         let is_oldest = segment.tcp.seq.at_or_before(aftermath.first_ack);
-        // New data may come as late. That the receiver lacks something shows by what is beyond.
-        let is_lacking = sender
-            .snd_nxt
-            .is_some_and(|nxt| nxt.after(aftermath.first_ack));
-        let keeps_alive = segment.payload_len <= 1 && segment.tcp.seq + 1 == aftermath.first_ack;
-        let is_again = !keeps_alive && segment.tcp.seq.before(aftermath.first_ack) || is_lacking;
+        let is_again = aftermath.is_again(segment, sender);
         if is_oldest && is_again && pause >= SHORTEST_TIMEOUT.max(trip.saturating_mul(2)) {
             let number = aftermath.number;
             let way = match aftermath.sees_sender {
                 true => 0,
                 false => receiver.round_trip.unwrap_or(0) / 2,
             };
-            // That the receiver went on lacking what it was sent shows that it had dropped it; that the sender
-            // went on with new data, that it took its timeout for spurious.
-            let cause = match (aftermath.old_timestamps, aftermath.went_on) {
-                (0, true) => Cause::SpuriousTimeout,
-                (0, false) => Cause::BackOff,
-                _ => Cause::OldTimestamps,
-            };
+            let cause = aftermath.cause();
             match is_behind {
                 true => aftermath.old_timestamps += 1,
                 false => self.aftermath = None,
@@ -671,6 +680,25 @@ impl Run {
             run.add(&bin);
         }
         (run, answered)
+    }
+
+    /// True if the transmissions of `waiter` may have been answered after all: by what only the capture
+    /// lacks, or late by `answer`. Its peer was seen `last`.
+    fn was_answered(
+        &self,
+        waiter: &Half,
+        last: Option<Instant>,
+        answer: Option<&Segment<'_>>,
+    ) -> bool {
+        let began = last.or(self.span.map(|(first, _)| first));
+        let was_heard =
+            matches!((waiter.heard_unseen, began), (Some(heard), Some(began)) if heard >= began);
+        // Nothing had to be repeated.
+        let has_all = answer.is_some_and(|answer| {
+            answer.tcp.has(TcpFlags::ACK)
+                && self.end.is_some_and(|end| answer.tcp.ack.at_or_after(end))
+        });
+        was_heard || self.repeated == 0 && (last.is_none() || has_all)
     }
 
     /// Whether nothing is heard for long enough, `quiet` nanoseconds, where a round trip usually takes

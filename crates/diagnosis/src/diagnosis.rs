@@ -4,7 +4,7 @@ use crate::FlowId;
 use crate::connection::{Connection, Shown, SignsOf, back};
 use crate::flow::subnet;
 use crate::grouping;
-use crate::half::Segment;
+use crate::half::{Segment, Signature};
 use crate::outage::{Cause, Findings, Scope};
 use crate::paths::{Path, Paths};
 use crate::seniority::{Line, Seniority};
@@ -194,12 +194,7 @@ impl Diagnosis {
         let is_over = connection.is_over;
         let line = connection.line();
         self.seniority.touch(number, line);
-        self.counters.retransmissions += u64::from(signature.is_retransmission);
-        self.counters.duplicate_acks += u64::from(signature.is_duplicate_ack);
-        self.counters.zero_windows += u64::from(signature.is_zero_window);
-        self.counters.unseen_data += u64::from(signature.shows_lack);
-        let late = u64::from(signature.is_late);
-        self.counters.unseen_data = self.counters.unseen_data.saturating_sub(late);
+        self.count(signature);
         self.hear(signs, at);
         self.note(number, shown, at);
         if let Some(silence) = unfinished {
@@ -208,6 +203,17 @@ impl Diagnosis {
         if is_over {
             self.forget(number);
         }
+    }
+
+    /// Counts what a segment is by its numbers.
+    fn count(&mut self, signature: Signature) {
+        let counters = &mut self.counters;
+        counters.retransmissions += u64::from(signature.is_retransmission);
+        counters.duplicate_acks += u64::from(signature.is_duplicate_ack);
+        counters.zero_windows += u64::from(signature.is_zero_window);
+        counters.unseen_data += u64::from(signature.shows_lack);
+        let late = u64::from(signature.is_late);
+        counters.unseen_data = counters.unseen_data.saturating_sub(late);
     }
 
     /// Takes note of what a packet of connection `number` shows beside itself.

@@ -213,18 +213,23 @@ impl Half {
             self.snd_nxt = Some(segment.end());
         }
         self.note_header(segment);
-        self.counted = match segment.identification.wrapping_sub(self.identification) {
-            1 => self.counted.saturating_add(1),
-            gap if gap <= WIDEST_ID_GAP && self.counted >= COUNTING => self.counted,
-            _ => 0,
-        };
-        self.identification = segment.identification;
+        self.note_identification(segment.identification);
         if let Some(last) = self.last {
             let interval = segment.at.nanos_since(last).min(LONGEST_INTERVAL);
             self.interval = self.interval - self.interval / 8 + interval / 8;
         }
         self.last = Some(segment.at);
         signature
+    }
+
+    /// Notes whether identifications count packets, as far as this one shows it.
+    fn note_identification(&mut self, identification: u16) {
+        self.counted = match identification.wrapping_sub(self.identification) {
+            1 => self.counted.saturating_add(1),
+            gap if gap <= WIDEST_ID_GAP && self.counted >= COUNTING => self.counted,
+            _ => 0,
+        };
+        self.identification = identification;
     }
 
     /// What Wireshark's analysis of sequence numbers calls `segment`.

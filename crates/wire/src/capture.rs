@@ -407,10 +407,7 @@ impl Pcapng {
         let body = block.get(8..block_len - 4).unwrap_or_default();
         match kind {
             code::SECTION_HEADER | code::INTERFACE_DESCRIPTION => {
-                if kind == code::SECTION_HEADER {
-                    tally.lost_in_sections = tally.lost_in_sections.saturating_add(self.lost());
-                }
-                self.describe(kind, body, offset)?;
+                self.describe(kind, body, offset, tally)?;
                 Ok(passed)
             }
             code::INTERFACE_STATISTICS => {
@@ -446,7 +443,13 @@ impl Pcapng {
     }
 
     /// Takes note of a section or an interface.
-    fn describe(&mut self, kind: u32, body: &[u8], offset: u64) -> Result<(), CaptureError> {
+    fn describe(
+        &mut self,
+        kind: u32,
+        body: &[u8],
+        offset: u64,
+        tally: &mut Tally,
+    ) -> Result<(), CaptureError> {
         let content = CaptureError::Content { offset };
         let order = self.order;
         if kind == code::SECTION_HEADER {
@@ -456,6 +459,7 @@ impl Pcapng {
             }
             let count = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
             self.before = self.before.saturating_add(count);
+            tally.lost_in_sections = tally.lost_in_sections.saturating_add(self.lost());
             self.interfaces.clear();
             return Ok(());
         }

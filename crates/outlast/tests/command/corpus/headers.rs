@@ -357,7 +357,7 @@ fn padded(packet: &Packet) -> Vec<u8> {
 
 /// A header of Darwin's packet taps, and a frame of this link type behind.
 fn tap(link_type: u32, frame: &[u8]) -> Vec<u8> {
-    let mut front = vec![0; 108];
+    let mut front = [0; 108];
     front[0..4].copy_from_slice(&108_u32.to_le_bytes());
     front[4..8].copy_from_slice(&1_u32.to_le_bytes());
     front[8..12].copy_from_slice(&link_type.to_le_bytes());
