@@ -56,7 +56,7 @@ pub enum CaptureError {
     )]
     Format([u8; 4]),
     /// The file is compressed.
-    #[error("the file is compressed; unpack it first, as in `gzip -dc FILE | outlast trace -`")]
+    #[error("the file is compressed; unpack it first, as in `xz -dc FILE | outlast trace -`")]
     Compressed,
     /// There are no bytes at all.
     #[error("the file is empty")]
@@ -296,7 +296,12 @@ impl Decoder {
                 });
                 return Ok(Step::Passed { consumed: 0 });
             }
-            [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] | [0x04, 0x22, 0x4d, 0x18] => {
+            // gzip, zstd, LZ4, xz and bzip2.
+            [0x1f, 0x8b, ..]
+            | [0x28, 0xb5, 0x2f, 0xfd]
+            | [0x04, 0x22, 0x4d, 0x18]
+            | [0xfd, b'7', b'z', b'X']
+            | [b'B', b'Z', b'h', _] => {
                 return Err(CaptureError::Compressed);
             }
             _ => return Err(CaptureError::Format(*magic)),

@@ -231,7 +231,8 @@ proptest! {
 
     #[test]
     fn both_readers_of_pcapng_agree(
-        sizes in prop::collection::vec(0_usize..300, 1..10),
+        // The last block is longer than what is cut off.
+        sizes in prop::collection::vec(8_usize..300, 1..10),
         cut in 0_usize..40,
     ) {
         let mut encoder = Encoder::new(&Section::of_application("test"));
