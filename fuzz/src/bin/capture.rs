@@ -36,7 +36,9 @@ fn read(
                     Ok(ip) => assert!(ip.len() <= packet.data.len(), "a part of the frame"),
                     Err(why) => assert!(!why.to_string().is_empty(), "each reason has a name"),
                 }
-                let outline = ip.ok().and_then(|ip| Outline::of(ip, packet.original_len as usize));
+                let outline = ip
+                    .ok()
+                    .and_then(|ip| Outline::of(ip, packet.original_len as usize));
                 see(Instant::ZERO + packet.time, outline);
             }
             Ok(Step::Passed { consumed }) => {

@@ -132,7 +132,10 @@ impl World {
 
     fn deliver(&mut self, to: usize, packet: &Packet, is_meddled_with: bool) {
         if let Arrival::Restored(restored) = self.ends[to].handle_from_link(self.now, packet) {
-            assert!(restored.total_len() <= LARGEST_RATIO * packet.total_len() && restored.tcp().is_some());
+            assert!(
+                restored.total_len() <= LARGEST_RATIO * packet.total_len()
+                    && restored.tcp().is_some()
+            );
             let payload = |packet: &Packet| packet.body().map(<[u8]>::to_vec);
             let is_known = self
                 .sent
