@@ -434,7 +434,7 @@ impl Connection {
         let now = segment.at;
         let gap = now.nanos_since(last);
         let lost_answers = lost_answers(waiter, segment, rcv_nxt);
-        let lost_data = silent.lost_before(segment);
+        let lost_data = silent.lost_before(segment, rcv_nxt);
         let usual = waiter.usual_round_trip().max(trip);
         // A slow link delivers at such intervals all the time.
         let is_long = gap >= (usual.saturating_mul(3) / 2).max(silent.interval.saturating_mul(3));

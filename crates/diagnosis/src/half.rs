@@ -340,10 +340,10 @@ impl Half {
 
     /// Packets that were lost before `segment`, which shows by its number that some were.
     ///
-    /// Data that it skips is counted in packets of the largest size. Where it fills a hole, the host's
-    /// identifications count. Where it goes on with the next byte, nothing is known to be lost: several
-    /// connections may share the identifications.
-    pub(crate) fn lost_before(&self, segment: &Segment<'_>) -> u32 {
+    /// Data that it skips is counted in packets of the largest size. Where it fills a hole, or repeats what its peer has
+    /// acknowledged up to `una`, the host's identifications count: it has repeated that before. Where it goes on with the
+    /// next byte, nothing is known to be lost: several connections may share the identifications.
+    pub(crate) fn lost_before(&self, segment: &Segment<'_>, una: SeqNumber) -> u32 {
         let Some(snd_nxt) = self.snd_nxt else {
             return 0;
         };
@@ -351,9 +351,11 @@ impl Half {
             let skipped = segment.tcp.seq.0.wrapping_sub(snd_nxt.0);
             return skipped.div_ceil(self.largest.max(segment.payload_len).max(1));
         }
-        // What was seen before has been lost behind the capture, if it was.
-        let fills_hole = segment.tcp.seq.before(snd_nxt) && self.seen.lacks(segment.tcp.seq);
-        match fills_hole {
+        // What was seen before, and not acknowledged, has been lost behind the capture, if it was.
+        let seq = segment.tcp.seq;
+        let is_lacking = self.seen.lacks(seq) || seq == una && self.seen.may_lack(seq);
+        let fills_hole = seq.before(snd_nxt) && is_lacking;
+        match fills_hole || segment.end().at_or_before(una) {
             true => self.not_seen_before(segment),
             false => 0,
         }

@@ -16,6 +16,8 @@ pub(crate) struct Seen {
     next: Option<SeqNumber>,
     /// Stretches behind, in order, with holes between.
     beyond: Vec<(SeqNumber, SeqNumber)>,
+    /// Holes before it may have been forgotten.
+    unsure_before: Option<SeqNumber>,
     /// What was last acknowledged unseen: it may have been captured out of order.
     owed: Option<(SeqNumber, SeqNumber)>,
 }
@@ -52,6 +54,11 @@ impl Seen {
         is_behind && !stretches.any(is_in)
     }
 
+    /// True if a hole at `seq` may have been forgotten.
+    pub(crate) fn may_lack(&self, seq: SeqNumber) -> bool {
+        self.unsure_before.is_some_and(|unsure| seq.before(unsure))
+    }
+
     /// Notes that all before `ack` has arrived; true if the capture lacks some of it.
     #[inline]
     pub(crate) fn acknowledge(&mut self, ack: SeqNumber) -> bool {
@@ -86,7 +93,8 @@ impl Seen {
         }
         self.beyond.insert(at, (seq, end));
         if self.beyond.len() > MOST {
-            let (_, until) = self.beyond.remove(0);
+            let (from, until) = self.beyond.remove(0);
+            self.unsure_before = Some(from);
             self.advance(until);
         }
     }
@@ -143,6 +151,7 @@ mod tests {
             seen.add(SeqNumber(number * 20), SeqNumber(number * 20 + 10));
         }
         assert!(seen.beyond.len() <= MOST);
+        assert!(!seen.lacks(SeqNumber(10)) && seen.may_lack(SeqNumber(10)));
         assert!(!seen.acknowledge(SeqNumber(900)));
     }
 }
