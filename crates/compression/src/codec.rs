@@ -16,10 +16,10 @@ const TCP: u8 = 6;
 
 /// A packet is at most so many times as long as the packet that it is restored from.
 ///
-/// What DEFLATE makes smaller than that is filled up. A link is not believed to gain more, either.
+/// Packets that DEFLATE makes smaller than that are filled up. A link is not believed to gain more, either.
 pub const LARGEST_RATIO: u32 = 8;
 
-/// Where the flags lie in a TCP header.
+/// Offset of the flags in a TCP header, in bytes.
 const FLAGS_AT: usize = 13;
 
 /// Compresses and restores segments; it keeps the memory that both take, some 400 KB.

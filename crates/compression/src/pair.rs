@@ -15,11 +15,11 @@ pub(crate) struct Pair {
     standing: Standing,
     /// The tag of compressed segments between the two. Those that come are restored also while none are sent.
     tag: Option<Tag>,
-    /// When the tag is confirmed once more, and the wait after that; `None` once the far host has shown it.
+    /// Time at which the tag is confirmed once more, and the wait after that; `None` once the far host has shown it.
     confirm: Option<(Instant, Duration)>,
 }
 
-/// Whether compressed segments from the near to the far address are restored.
+/// State of the agreement to restore compressed segments from the near to the far address.
 #[derive(Clone, Copy, Debug, Default)]
 enum Standing {
     /// Nothing is known.

@@ -1,4 +1,4 @@
-//! What somebody makes of compression with whom nothing was agreed, or who has agreed and means harm.
+//! Attacks on compression by somebody with whom nothing was agreed, or who has agreed and means harm.
 
 use miniz_oxide::deflate::compress_to_vec;
 use outlast_base::time::{Duration, Instant};
@@ -66,7 +66,7 @@ fn made(source: impl Into<IpAddr>, tag: Tag, flags: TcpFlags, length: usize) -> 
     message(source, CompressionMessage::Segment(segment))
 }
 
-/// What an answer tells the supervisor host, and with it whoever hears the link.
+/// Tag in an answer to the supervisor host; whoever hears the link knows it, too.
 fn tag_of(acceptance: &Packet) -> Tag {
     match CompressionMessage::parse(acceptance.payload().expect("bytes")) {
         Ok(CompressionMessage::Acceptance { tag, .. }) => tag,

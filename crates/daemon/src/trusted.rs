@@ -115,7 +115,7 @@ mod tests {
 
     const ALL: [Purpose; 3] = [Purpose::Configuration, Purpose::Key, Purpose::Left];
 
-    /// What comes of opening the file; opening must not wait for anybody.
+    /// Result of opening the file, which must not wait for anybody.
     fn outcome(path: &Path, purpose: Purpose) -> Result<(), String> {
         let (told, heard) = mpsc::channel();
         let path = path.to_owned();

@@ -84,7 +84,7 @@ impl Bins {
         }
     }
 
-    /// Whether older ones may have been dropped.
+    /// True if older ones may have been dropped.
     pub(crate) fn is_full(&self) -> bool {
         self.0.len() >= MOST_BINS
     }

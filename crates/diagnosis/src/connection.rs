@@ -79,7 +79,7 @@ pub(crate) struct Connection {
 /// A silence after which a host skipped data: lost on its way, or by the capture alone.
 #[derive(Clone, Copy, Debug)]
 struct Skipped {
-    /// Which silence.
+    /// Number of the silence.
     number: usize,
     /// Whose: which half.
     silent: usize,
@@ -101,7 +101,7 @@ struct Doubt {
 /// What is looked for after a silence.
 #[derive(Clone, Copy, Debug)]
 struct Aftermath {
-    /// Which silence.
+    /// Number of the silence.
     number: usize,
     since: Instant,
     /// Who had data to send: which half.
@@ -113,9 +113,9 @@ struct Aftermath {
     /// Whether what the sender sent was captured before it was lost.
     sees_sender: bool,
     old_timestamps: u32,
-    /// Whether the sender sent new data instead of what was lost.
+    /// True if the sender sent new data instead of what was lost.
     went_on: bool,
-    /// Whether it repeated something.
+    /// True if it repeated something.
     has_repeated: bool,
 }
 
@@ -128,7 +128,7 @@ impl Aftermath {
         !keeps_alive && segment.tcp.seq.before(self.first_ack) || is_lacking
     }
 
-    /// What the connection waited for.
+    /// Event that the connection waited for.
     ///
     /// That the receiver went on lacking what it was sent shows that it had dropped it; that the sender went
     /// on with new data, that it took its timeout for spurious.
@@ -159,7 +159,7 @@ pub(crate) enum Shown {
     /// Silence `number` is none: what seemed lost came late.
     Refuted {
         number: usize,
-        /// Whether the capture lacks what seemed lost.
+        /// True if the capture lacks what seemed lost.
         is_lack: bool,
     },
 }
@@ -169,7 +169,7 @@ pub(crate) enum Shown {
 pub(crate) struct After {
     sender: usize,
     sees_sender: bool,
-    /// Whether the sender went on behind data that was not seen.
+    /// True if the sender went on behind data that was not seen.
     skips: bool,
 }
 

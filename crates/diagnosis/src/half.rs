@@ -67,9 +67,9 @@ pub(crate) struct Half {
     pub(crate) ack: Option<SeqNumber>,
     /// The first that it acknowledged.
     first_ack: Option<SeqNumber>,
-    /// Which of its data the capture shows.
+    /// Data of its own that the capture shows.
     seen: Seen,
-    /// When it last showed that it had heard its peer, though the capture did not.
+    /// Time at which it last showed that it had heard its peer, though the capture did not.
     pub(crate) heard_unseen: Option<Instant>,
     /// The first packet that wants an answer since its peer was last heard.
     pub(crate) asked: Option<Instant>,
@@ -380,7 +380,7 @@ impl Half {
         }
     }
 
-    /// Whether it sent payload.
+    /// True if it sent payload.
     pub(crate) const fn has_sent_data(&self) -> bool {
         self.largest > 0
     }

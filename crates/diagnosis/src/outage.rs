@@ -65,7 +65,7 @@ pub struct Affected {
     pub noticed: Option<Instant>,
     /// How long it waited although the path was back.
     pub wasted: Wasted,
-    /// Whether its sender was seen to repeat something: what would have been saved is not known without.
+    /// True if its sender was seen to repeat something: what would have been saved is not known without.
     pub is_repeated: bool,
     /// What it waited for.
     pub cause: Cause,
@@ -76,7 +76,7 @@ pub struct Affected {
 }
 
 impl Affected {
-    /// What a gateway saves of the waste that lets the connection resume within a round trip.
+    /// Part of the waste that is saved by a gateway which lets the connection resume within a round trip.
     ///
     /// Nothing, where the sender was not seen to repeat anything.
     #[must_use]

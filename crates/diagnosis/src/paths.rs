@@ -35,7 +35,7 @@ struct Entry {
     /// `None` where the place is free.
     path: Option<Path>,
     signs: Signs,
-    /// How many connections hold it.
+    /// Number of connections that hold it.
     holders: u32,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Seen {
     beyond: Vec<(SeqNumber, SeqNumber)>,
     /// Holes before it may have been forgotten.
     unsure_before: Option<SeqNumber>,
-    /// What was last acknowledged unseen: it may have been captured out of order.
+    /// Data that was last acknowledged unseen: it may have been captured out of order.
     owed: Option<(SeqNumber, SeqNumber)>,
 }
 

@@ -40,7 +40,7 @@ impl Signs {
         }
     }
 
-    /// Whether there was any.
+    /// True if there was any sign.
     pub(crate) const fn is_heard(&self) -> bool {
         self.is_heard
     }

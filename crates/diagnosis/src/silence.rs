@@ -30,9 +30,9 @@ pub(crate) struct Silence {
     pub(crate) cause: Cause,
     pub(crate) round_trip: Option<u64>,
     pub(crate) unanswered: u32,
-    /// Whether the sender was seen to repeat something.
+    /// True if the sender was seen to repeat something.
     pub(crate) is_repeated: bool,
-    /// Whether a sender repeated itself for so long that it stood still, even if chance explains the losses.
+    /// True if a sender repeated itself for so long that it stood still, even if chance explains the losses.
     pub(crate) stood_still: bool,
     pub(crate) scope: Scope,
     /// Whether what the sender sent was captured before it was lost.

@@ -34,7 +34,7 @@ pub(crate) struct Connection {
     pub(crate) link: LinkId,
     /// The link's state that the mechanism knows, with its beginning and the indicator that reported it.
     pub(crate) known_link_state: StateSince,
-    /// Who has the far host's address: unless it is the same host, the link is down for the mechanism.
+    /// Holder of the far host's address: unless it is the same host, the link is down for the mechanism.
     pub(crate) neighbour: Neighbour,
     pub(crate) silence: FlowSilence,
     /// The maximum segment size that the SYN of the near and of the far host offers; `None`: it was not seen.

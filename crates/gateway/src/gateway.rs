@@ -207,7 +207,7 @@ impl Gateway {
 
     /// Hears who answers for the address of the peer of `link`, where hosts have addresses of the link layer.
     ///
-    /// What is kept for a peer that is the far host itself is sent only to whom it was kept for: to the host that had the
+    /// Segments kept for a peer that is the far host itself are sent only to whom they were kept for: to the host that had the
     /// address before, or to whoever speaks as the connection's far host. Before a link that is back is
     /// [reported](Self::handle_link), report those of its peers that nobody has answered for yet.
     pub fn handle_neighbour(&mut self, now: Instant, link: LinkId, neighbour: Neighbour) {

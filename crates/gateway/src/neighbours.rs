@@ -1,4 +1,4 @@
-//! What follows if another host may have the address of a far host: its connections' links are down for their mechanisms.
+//! Measures where another host may have the address of a far host: its connections' links are down for their mechanisms.
 //!
 //! That holds for a far host that is on the link itself. One beyond a router stays the same whoever that router is.
 //!
@@ -8,7 +8,7 @@
 //!   The far host of each connection is asked whether it is there, with no data: the same host with another network card
 //!   answers, and a stranger resets or is silent.
 //!
-//! What a near host sends by itself meanwhile goes on, as it would without a gateway.
+//! Segments that a near host sends by itself meanwhile go on, as it would without a gateway.
 
 use crate::flows::Flows;
 use crate::link_changes;
@@ -65,7 +65,7 @@ pub(crate) fn handle(
     sending::send_in_turn((flows, links), now);
 }
 
-/// What is known of who has the far host's address.
+/// Holder of the far host's address, as far as it is known.
 fn neighbour_of(flows: &Flows, index: FlowIndex) -> Option<Neighbour> {
     Some(flows.connections.at(index)?.neighbour)
 }
@@ -157,7 +157,7 @@ pub(crate) fn met<'a>(
 
 /// The verdict on a segment towards a link that is down for its connection alone: it goes where it would go without a gateway.
 ///
-/// Where the gateway answers for the far host instead, that is asked whether it is there.
+/// A far host for which the gateway answers instead is asked whether it is there.
 #[inline]
 pub(crate) fn verdict_of(
     flows: &mut Flows,

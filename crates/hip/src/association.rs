@@ -48,7 +48,7 @@ pub(crate) enum State {
     Closed {
         session: Box<Session>,
         until: Instant,
-        /// When it was acknowledged last.
+        /// Time of its last acknowledgement.
         answered: Instant,
     },
     /// An exchange failed.

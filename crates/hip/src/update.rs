@@ -139,7 +139,7 @@ struct Seen {
     reply: Vec<u8>,
     /// True if it named addresses.
     has_locators: bool,
-    /// When it was answered last.
+    /// Time of its last answer.
     answered: Instant,
 }
 

@@ -54,14 +54,14 @@ impl fmt::Display for NotIp {
     }
 }
 
-/// What the next bytes of a frame are.
+/// Meaning of the next bytes of a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Layer {
     /// An IP packet of either version.
     Ip,
     /// Two addresses of Ethernet, then a type or a length.
     Ethernet,
-    /// What an Ethernet type announces.
+    /// Content that an Ethernet type announces.
     Type(u16),
     /// IEEE 802.2.
     Llc,

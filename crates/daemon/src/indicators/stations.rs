@@ -3,7 +3,7 @@
 //! Kept, because it may not be asked when they are needed: an answer of it about an interface waits
 //! for everybody who changes something about any network of the host, and packets would wait with it.
 //!
-//! Where a neighbour was last is remembered after the kernel has forgotten it, as it does when the carrier is lost: what
+//! The last place of a neighbour is remembered after the kernel has forgotten it, as it does when the carrier is lost: what
 //! is kept for that neighbour is not for whoever answers for its address then.
 
 use outlast_gateway::links::Neighbour;
@@ -18,7 +18,7 @@ const MOST: usize = 16_384;
 pub(in super::super) struct Stations {
     own: Option<[u8; 6]>,
     neighbours: BTreeMap<IpAddr, [u8; 6]>,
-    /// Where each was last.
+    /// Last place of each.
     last: BTreeMap<IpAddr, [u8; 6]>,
 }
 

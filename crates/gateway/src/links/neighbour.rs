@@ -1,9 +1,9 @@
-//! Who answers for a peer's address: the host that had it when its connections spoke last, or another one.
+//! Holder of a peer's address: the host that had it when its connections spoke last, or another one.
 //!
-//! What a gateway keeps is for a host, and links deliver to addresses. So a driver that sees who has an address, such as
+//! A gateway keeps segments for a host, and links deliver to addresses. So a driver that sees who has an address, such as
 //! the Ethernet address of a neighbour, tells; [`neighbours.rs`](../../neighbours.rs) says what follows.
 
-/// Who answers for the address of a link's peer.
+/// Holder of the address of a link's peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Neighbour {
     /// The host that answered before.

@@ -1,4 +1,4 @@
-//! What is kept for a host on the link goes to that host, and to nobody else who has its address when the link is back.
+//! Packets kept for a host on the link go to that host, and to nobody else who has its address when the link is back.
 
 use crate::path::{LINK, LITTLE, MSS, Path, Version};
 use outlast_gateway::links::{Direction, Indicator, LinkEvent, LinkId, LinkState, Neighbour};

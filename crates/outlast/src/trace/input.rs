@@ -79,7 +79,7 @@ pub(crate) struct Capture {
 /// A file that is being read.
 struct Reading {
     input: Box<dyn Read>,
-    /// The same file, to be read once more; `None` for standard input that is not kept.
+    /// The capture file, opened again for a second reading; `None` for standard input, which is not kept.
     again: Option<File>,
     decoder: Decoder,
     buffer: Vec<u8>,

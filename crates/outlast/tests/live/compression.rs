@@ -26,7 +26,7 @@ fn mobile(place: &Place, path: &Path) -> Option<Daemon> {
     Daemon::configured(place, &path.mobile, text)
 }
 
-/// What the mobile host's own daemon sends to it comes over its loopback interface.
+/// Segments that the mobile host's own daemon sends to it come over its loopback interface.
 fn listen_to_itself(path: &Path) {
     inside(&path.mobile, |route| switch(route, "lo", true));
 }

@@ -1,4 +1,4 @@
-//! What is kept for a host on the link, where another host has its address when the link is back.
+//! Packets kept for a host on the link, where another host has its address when the link is back.
 //!
 //! That host answers questions for the address and drops what it is sent, so that the connection lives. The control is
 //! the same without a daemon.
@@ -11,7 +11,7 @@ use outlast_linux::namespace::Namespace;
 
 const ALL: usize = 1_000_000;
 const OUTAGE: Duration = Duration::from_secs(4);
-/// What its sender repeats by itself in this time is a few segments.
+/// Time in which the sender by itself repeats a few segments.
 const AFTER: Duration = Duration::from_secs(4);
 
 /// Bytes of TCP payload that the host at `address` gets from now on, which it drops.

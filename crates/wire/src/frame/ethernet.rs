@@ -33,7 +33,7 @@ pub(super) fn frame(bytes: &[u8]) -> Result<Inner<'_>, NotIp> {
     typed(bytes, ADDRESSES)
 }
 
-/// What follows the type or length at `at`.
+/// Content behind the type or length at `at`.
 pub(super) fn typed(bytes: &[u8], at: usize) -> Result<Inner<'_>, NotIp> {
     let kind = u16_at(bytes, at)?;
     let rest = from(bytes, at + 2)?;

@@ -72,7 +72,7 @@ pub const IPV6: u16 = 229;
 pub const NFLOG: u16 = 239;
 /// Ethernet behind four bytes of Hilscher's analysers.
 pub const NETANALYZER: u16 = 240;
-/// The same with a preamble.
+/// Ethernet with its preamble, behind four bytes of Hilscher's analysers.
 pub const NETANALYZER_TRANSPARENT: u16 = 241;
 /// Darwin's packet taps.
 pub const PKTAP: u16 = 258;

@@ -95,7 +95,7 @@ struct Correspondent {
     stage: Stage,
     sequence: u16,
     used_at: Instant,
-    /// When it last said, or somebody in its name, that it knows no binding.
+    /// Time at which it, or somebody in its name, last said that it knows no binding.
     forgot_at: Option<Instant>,
     /// True once it has given a token, as only a correspondent does that knows Mobile IPv6 and was asked.
     has_answered: bool,

@@ -23,7 +23,7 @@ pub(crate) enum File {
     ZstdInTwo,
 }
 
-/// When captures begin, in seconds since the epoch.
+/// Beginning of all captures, in seconds since the epoch.
 const EPOCH: u64 = 1_700_000_000;
 
 /// `packets` behind `header` in a file of this kind.

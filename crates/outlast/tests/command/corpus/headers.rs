@@ -1,4 +1,4 @@
-//! What stands in front of an IP packet in a capture: a row for each link layer and tunnel.
+//! Headers in front of an IP packet in a capture: a row for each link layer and tunnel.
 
 use super::tape::{Packet, ip};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -76,7 +76,7 @@ fn trace(place: &Place, file: &[u8]) -> (Said, Value) {
     (said, found)
 }
 
-/// What is wrong with what was found, if anything is.
+/// Fault of what was found, if it has one.
 fn mistake(truth: &Truth, said: &Said, found: &Value) -> Option<String> {
     if said.code != Some(0) {
         return Some(format!("exit code {:?}: {}", said.code, said.err));
@@ -150,7 +150,7 @@ fn every_capture_is_told_as_it_is() {
     assert!(without >= with, "{counts:?}");
 }
 
-/// What hides connections is named, and alone it is an error.
+/// Headers that hide connections are named; a capture with no others is an error.
 #[test]
 fn what_cannot_be_read_is_named() {
     let place = Place::new();

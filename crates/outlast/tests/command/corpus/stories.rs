@@ -1,10 +1,10 @@
-//! What happens to connections: outages with each cause, and traps that only look like one.
+//! Stories of connections: outages with each cause, and traps that only look like one.
 //!
 //! Times in truths are in seconds from the first packet.
 
 use super::tape::{ACK, Connection, FIN, Host, PUSH, SEGMENT, SYN, Segment, TRIP, Tape};
 
-/// What is true of a story.
+/// Truth of a story.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Truth {
     Outage(Outage),
@@ -14,20 +14,20 @@ pub(crate) enum Truth {
 /// An outage, and what it did to its first connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outage {
-    /// When it began.
+    /// Time of its beginning.
     pub(crate) start: f64,
     /// The first sign of its end; `None` if the capture ends before.
     pub(crate) end: Option<f64>,
-    /// When the connection went on.
+    /// Time at which the connection went on.
     pub(crate) noticed: Option<f64>,
     pub(crate) cause: &'static str,
-    /// Whether time can have been saved.
+    /// True if time can have been saved.
     pub(crate) saves: bool,
     /// Connections that stood still.
     pub(crate) connections: usize,
 }
 
-/// What a capture without an outage says beside that.
+/// Further finding of a capture without an outage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Calm {
     pub(crate) stalled_alone: u64,
@@ -52,7 +52,7 @@ const CALM: Truth = Truth::Calm(Calm {
     one_direction: 0,
 });
 const SECOND: u64 = 1_000_000;
-/// How a sender repeats itself, in milliseconds after the first time.
+/// Times at which a sender repeats itself, in milliseconds after the first.
 const BACK_OFF: [u64; 6] = [200, 600, 1_400, 3_000, 6_200, 12_600];
 
 /// Stories with an outage.
@@ -517,7 +517,7 @@ fn hole(tape: &mut Tape, from: Host) -> Truth {
     })
 }
 
-/// What one host sends, where `from` sends the payload.
+/// Packets of one host, where `from` sends the payload.
 fn one_direction(tape: &mut Tape, from: Host, seen: Host) -> Truth {
     let mut connection = tape.open(0, 40_000, false);
     let at = tape.transfer(50_000, &mut connection, from, 60);

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A packet of a capture.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
-    /// When it was captured, in microseconds from the beginning.
+    /// Time of its capture, in microseconds from the beginning.
     pub(crate) at: u64,
-    /// Whether host A sent it, beside which the capture was made.
+    /// True if host A sent it, beside which the capture was made.
     pub(crate) is_sent: bool,
     /// Its bytes from the IP header on.
     pub(crate) ip: Vec<u8>,

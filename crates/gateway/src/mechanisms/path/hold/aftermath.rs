@@ -23,7 +23,7 @@ pub(super) struct Aftermath {
     clock: TimestampClock,
     /// The near host has repeated something since the link went.
     has_timed_out: bool,
-    /// What it has heard of what has arrived. The far host's segment that shows the link's return may say more.
+    /// Number before which, as it has heard, all has arrived. The far host's segment that shows the link's return may say more.
     heard: Option<SeqNumber>,
     back: Option<Back>,
 }

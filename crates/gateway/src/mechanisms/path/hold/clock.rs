@@ -61,7 +61,7 @@ impl TimestampClock {
         stamp.after(self.ticks_in(span))
     }
 
-    /// What the clock goes on by in `span`; nothing as long as nobody knows how fast it goes.
+    /// Ticks by which the clock goes on in `span`; nothing as long as nobody knows how fast it goes.
     fn ticks_in(&self, span: Duration) -> u32 {
         let nanos = span.as_nanos() * u128::from(self.rate().unwrap_or(0));
         (nanos / u128::from(NANOS_PER_SECOND)) as u32
