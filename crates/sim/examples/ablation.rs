@@ -1,7 +1,7 @@
 //! What each rule of `hold` is worth: the same worlds with all rules, and with all but one.
 //!
 //! ```text
-//! cargo run --release -p outlast-sim --example ablation            # the table of docs/hold.md
+//! cargo run --release -p outlast-sim --example ablation            # what docs/results/hold-rules.md is made of
 //! cargo run --release -p outlast-sim --example ablation -- 4 wake  # four times the worlds, some rules
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! The rules of `hold`, each with a switch: what a rule is worth shows when it is off.
 //!
 //! A gateway obeys all of them; tests, benchmarks and trials switch one off at a time
-//! (`docs/hold.md`, "What each rule is worth").
+//! (`docs/results/hold-rules.md`).
 
 /// One rule of `hold`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
