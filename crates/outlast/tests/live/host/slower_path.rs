@@ -216,7 +216,7 @@ fn seen(case: Case) -> Option<([Seen; 2], bool)> {
 ///
 /// It wants a machine with nothing else to do.
 #[test]
-#[ignore = "not a test: the measurement behind a table of docs/host.md"]
+#[ignore = "not a test: measures forced slow start over slower paths"]
 fn forced_slow_start_on_a_slower_path_is_no_worse_for_any_sender() {
     let rate = std::env::var("OUTLAST_MBIT_PER_S");
     let mbit_per_s = rate.map_or(10, |rate| rate.parse().expect("a number"));
