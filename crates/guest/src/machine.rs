@@ -123,8 +123,9 @@ pub(crate) fn constants(architecture: Architecture, hardware: Hardware) -> Vec<S
     };
     let clock = format!("shift={clock_shift},sleep=off");
     let memory = format!("{}M", u64::from(memory_mib) + (crate::mailbox::ROOM >> 20));
+    // Programs have the same addresses each time they are started: what the emulator has translated serves again.
     let command_line = format!(
-        "console={console} {MEMORY_OPTION}{memory_mib}M numa=off quiet panic=-1 random.trust_cpu=on"
+        "console={console} {MEMORY_OPTION}{memory_mib}M numa=off quiet panic=-1 random.trust_cpu=on norandmaps"
     );
     [
         "-machine",
