@@ -237,6 +237,12 @@ fn at_each(bed: &Bed, over: Over, mut work: impl FnMut(At)) {
 /// until the last moment, a gateway may not notice it.
 #[track_caller]
 fn outlasts(bed: &Bed, over: Over, carrier: Carrier) {
+    outlasts_within(AT_ONCE, bed, over, carrier);
+}
+
+/// The same, where they go on within `longest`.
+#[track_caller]
+fn outlasts_within(longest: Duration, bed: &Bed, over: Over, carrier: Carrier) {
     at_each(bed, over, |at| {
         let suffers = |how, ways: &[Way]| {
             let stalls = Stalls::over(bed, how, ways);
@@ -252,10 +258,10 @@ fn outlasts(bed: &Bed, over: Over, carrier: Carrier) {
             At::BothEnds => &Way::BOTH[..],
         };
         if carrier == Carrier::Own {
-            suffers(Outage::Carrier, &Way::BOTH).assert_within(AT_ONCE);
+            suffers(Outage::Carrier, &Way::BOTH).assert_within(longest);
         }
         for way in ways {
-            suffers(Outage::Silence, &[*way]).assert_within(AT_ONCE);
+            suffers(Outage::Silence, &[*way]).assert_within(longest);
             if carrier == Carrier::Below {
                 suffers(Outage::Carrier, &[*way]).assert_within(LATER);
             }
