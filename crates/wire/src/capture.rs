@@ -3,7 +3,8 @@
 //! A [`Decoder`] is shown the next bytes of a file and says what they are, and how many of them it
 //! is done with. Its driver keeps the rest and reads on. The format is found out from the first bytes.
 //!
-//! pcap (draft-ietf-opsawg-pcap): either byte order, microseconds and nanoseconds. pcapng: several
+//! pcap (draft-ietf-opsawg-pcap): either byte order, microseconds and nanoseconds, and the longer records of a modified
+//! pcap that Linux distributions had about the year 2000. pcapng: several
 //! sections and interfaces, each with its clock; enhanced and obsolete packet blocks. Packets
 //! without a time (simple packet blocks) are counted and left out. So are packets that the capturing
 //! program says it has lost.
@@ -124,7 +125,8 @@ pub enum Step<'a> {
 /// A packet as it stands in a capture.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CapturedPacket<'a> {
-    /// The interface, counted from zero over the whole file; 0 in a pcap file.
+    /// The interface, counted from zero over the whole file; in a pcap file 0, or its number on the capturing host in a
+    /// modified one.
     pub interface: u32,
     /// The link type of its frames.
     pub link_type: u16,
@@ -167,8 +169,17 @@ enum Format {
 #[derive(Clone, Copy, Debug)]
 struct Pcap {
     order: Order,
-    nanos: bool,
+    records: Records,
     link_type: u16,
+}
+
+/// Kinds of records in a pcap file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Records {
+    Microseconds,
+    Nanoseconds,
+    /// Microseconds; interface, protocol and packet type follow the lengths (Kuznetzov's patch).
+    Modified,
 }
 
 #[derive(Clone, Debug)]
@@ -282,11 +293,13 @@ impl Decoder {
         let Some(magic) = input.first_chunk::<4>() else {
             return Ok(Step::Need { bytes: 4 });
         };
-        let (order, nanos) = match magic {
-            [0xa1, 0xb2, 0xc3, 0xd4] => (Order::Big, false),
-            [0xd4, 0xc3, 0xb2, 0xa1] => (Order::Little, false),
-            [0xa1, 0xb2, 0x3c, 0x4d] => (Order::Big, true),
-            [0x4d, 0x3c, 0xb2, 0xa1] => (Order::Little, true),
+        let (order, records) = match magic {
+            [0xa1, 0xb2, 0xc3, 0xd4] => (Order::Big, Records::Microseconds),
+            [0xd4, 0xc3, 0xb2, 0xa1] => (Order::Little, Records::Microseconds),
+            [0xa1, 0xb2, 0x3c, 0x4d] => (Order::Big, Records::Nanoseconds),
+            [0x4d, 0x3c, 0xb2, 0xa1] => (Order::Little, Records::Nanoseconds),
+            [0xa1, 0xb2, 0xcd, 0x34] => (Order::Big, Records::Modified),
+            [0x34, 0xcd, 0xb2, 0xa1] => (Order::Little, Records::Modified),
             [0x0a, 0x0d, 0x0d, 0x0a] => {
                 // The byte order follows with the section header itself.
                 self.format = Format::Pcapng(Pcapng {
@@ -315,7 +328,7 @@ impl Decoder {
         }
         self.format = Format::Pcap(Pcap {
             order,
-            nanos,
+            records,
             // The upper half tells of frame check sequences.
             link_type: (link_type & 0xffff) as u16,
         });
@@ -327,29 +340,46 @@ impl Decoder {
 
 impl Pcap {
     fn decode<'a>(&self, input: &'a [u8], offset: u64) -> Result<Step<'a>, CaptureError> {
-        const HEADER: usize = 16;
-        let field = |at| self.order.u32(input, at);
+        let header_len = match self.records {
+            Records::Microseconds | Records::Nanoseconds => 16,
+            Records::Modified => 24,
+        };
+        let Some(header) = input.get(..header_len) else {
+            return Ok(Step::Need { bytes: header_len });
+        };
+        let field = |at| self.order.u32(header, at);
         let fields = (field(0), field(4), field(8), field(12));
         let (Some(seconds), Some(fraction), Some(length), Some(original_len)) = fields else {
-            return Ok(Step::Need { bytes: HEADER });
+            return Ok(Step::Need { bytes: header_len });
         };
         let captured_len = usize::try_from(length).unwrap_or(usize::MAX);
         if captured_len > MAX_CAPTURED_LEN {
             return Err(CaptureError::Length { offset, length });
         }
-        let consumed = HEADER + captured_len;
-        let Some(data) = input.get(HEADER..consumed) else {
+        let consumed = header_len + captured_len;
+        let Some(data) = input.get(header_len..consumed) else {
             return Ok(Step::Need { bytes: consumed });
         };
-        let fraction = u64::from(fraction) * if self.nanos { 1 } else { 1_000 };
-        let time = Duration::from_secs(seconds.into()) + Duration::from_nanos(fraction);
+        let unit = match self.records {
+            Records::Microseconds | Records::Modified => 1_000,
+            Records::Nanoseconds => 1,
+        };
+        let fraction = Duration::from_nanos(u64::from(fraction) * unit);
+        let (interface, direction) = match self.records {
+            Records::Microseconds | Records::Nanoseconds => (0, of_cooked(self.link_type, data)),
+            Records::Modified => {
+                let direction = header.get(22).map(|kind| of_packet_type(*kind));
+                let direction = direction.unwrap_or(Direction::Unknown);
+                (field(16).unwrap_or(0), direction)
+            }
+        };
         let packet = CapturedPacket {
-            interface: 0,
+            interface,
             link_type: self.link_type,
-            time,
+            time: Duration::from_secs(seconds.into()) + fraction,
             data,
             original_len,
-            direction: of_cooked(self.link_type, data),
+            direction,
         };
         Ok(Step::Packet { consumed, packet })
     }
@@ -570,17 +600,21 @@ fn clock(order: Order, described: &[u8]) -> Clock {
     clock
 }
 
-/// What the packet type of a frame in Linux' cooked mode says.
+/// Direction that the packet type of a frame in Linux' cooked mode says.
 fn of_cooked(link_type: u16, frame: &[u8]) -> Direction {
-    const OUTGOING: u8 = 4;
     let packet_type = match link_type {
         LINUX_SLL => frame.get(1),
         LINUX_SLL2 => frame.get(10),
         _ => None,
     };
-    match packet_type {
-        Some(&OUTGOING) => Direction::Outbound,
-        Some(_) => Direction::Inbound,
-        None => Direction::Unknown,
+    packet_type.map_or(Direction::Unknown, |kind| of_packet_type(*kind))
+}
+
+/// Direction of a packet that Linux gave this type.
+const fn of_packet_type(kind: u8) -> Direction {
+    const OUTGOING: u8 = 4;
+    match kind {
+        OUTGOING => Direction::Outbound,
+        _ => Direction::Inbound,
     }
 }

@@ -1,11 +1,12 @@
 //! From a captured frame to the IP packet in it, through link layers, tags and labels.
 //!
 //! A frame is a stack of layers. Each layer knows its own header and names the layer behind it;
-//! [`ip_in_frame`] takes one off after the other until an IP packet lies open. Tunnels inside of IP
-//! lead through the same layers: see [`crate::outline`].
+//! [`ip_in_frame`] takes one off after the other until an IP packet lies open, and [`ips_in_frame`] gives all of them,
+//! where a frame of 802.11 holds several (A-MSDU). Tunnels inside of IP lead through the same layers: see
+//! [`crate::outline`].
 //!
-//! Left out: A-MSDUs of 802.11 but for the first, fragments of 802.11 and of PPP multilink, and what
-//! is encrypted or has compressed headers. [`NotIp`] says which of them a frame is.
+//! Left out: fragments of 802.11 and of PPP multilink, and what is encrypted or has compressed headers. [`NotIp`] says
+//! which of them a frame is.
 
 mod ethernet;
 mod ieee80211;
@@ -77,6 +78,8 @@ pub(crate) enum Layer {
     ServiceHeader,
     /// A frame of 802.11; its header may be padded to four bytes.
     Wireless { is_padded: bool },
+    /// Several frames in one of 802.11 (A-MSDU).
+    Aggregate,
     /// A frame of this link type, as a capture file numbers it.
     Link(u16),
 }
@@ -84,7 +87,7 @@ pub(crate) enum Layer {
 /// A layer and its bytes.
 pub(crate) type Inner<'a> = (Layer, &'a [u8]);
 
-/// The IP packet in `frame` of an interface whose frames are of `link_type`.
+/// The first IP packet in `frame` of an interface whose frames are of `link_type`.
 ///
 /// # Errors
 /// [`NotIp`], where no IP packet lies open.
@@ -92,12 +95,93 @@ pub fn ip_in_frame(link_type: u16, frame: &[u8]) -> Result<&[u8], NotIp> {
     ip_behind((Layer::Link(link_type), frame))
 }
 
-/// The IP packet behind the headers that start with `inner`.
+/// All IP packets in `frame`, which had `original_len` bytes before it was captured. One, but for aggregates.
+#[must_use]
+pub const fn ips_in_frame(link_type: u16, frame: &[u8], original_len: usize) -> IpsInFrame<'_> {
+    IpsInFrame {
+        rest: Rest::Frame(Layer::Link(link_type), frame, original_len),
+    }
+}
+
+/// An IP packet in a frame.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct IpInFrame<'a> {
+    /// Its bytes, as many as were captured.
+    pub bytes: &'a [u8],
+    /// Its length in bytes before it was captured, with the frame's padding.
+    pub original_len: usize,
+}
+
+/// The IP packets in a frame, made by [`ips_in_frame`].
+#[derive(Clone, Copy, Debug)]
+pub struct IpsInFrame<'a> {
+    rest: Rest<'a>,
+}
+
+/// The part of a frame that was not looked at yet.
+#[derive(Clone, Copy, Debug)]
+enum Rest<'a> {
+    /// A layer, its bytes, and its length before it was captured.
+    Frame(Layer, &'a [u8], usize),
+    /// The frames of an aggregate.
+    Frames(&'a [u8]),
+}
+
+impl<'a> Iterator for IpsInFrame<'a> {
+    type Item = Result<IpInFrame<'a>, NotIp>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Rest::Frame(layer, bytes, original_len) = self.rest {
+            self.rest = Rest::Frames(&[]);
+            match open((layer, bytes)) {
+                Ok((Layer::Aggregate, frames)) => self.rest = Rest::Frames(frames),
+                opened => return Some(ip_of(opened, bytes.len(), original_len)),
+            }
+        }
+        let Rest::Frames(frames) = self.rest else {
+            return None;
+        };
+        let part = ieee80211::first_of(frames)?;
+        self.rest = Rest::Frames(part.rest);
+        let opened = open((Layer::Llc, part.bytes));
+        Some(ip_of(opened, part.bytes.len(), part.original_len))
+    }
+}
+
+/// The opened IP packet of a frame of which `captured_len` of `original_len` bytes are there.
+fn ip_of(
+    opened: Result<Inner<'_>, NotIp>,
+    captured_len: usize,
+    original_len: usize,
+) -> Result<IpInFrame<'_>, NotIp> {
+    match opened? {
+        (Layer::Ip, bytes) => Ok(IpInFrame {
+            bytes,
+            original_len: original_len.saturating_sub(captured_len - bytes.len()),
+        }),
+        _ => Err(NotIp::Other),
+    }
+}
+
+/// The first IP packet behind the headers that start with `inner`.
 pub(crate) fn ip_behind(inner: Inner<'_>) -> Result<&[u8], NotIp> {
+    let mut opened = open(inner)?;
+    if let (Layer::Aggregate, frames) = opened {
+        let part = ieee80211::first_of(frames).ok_or(NotIp::Other)?;
+        opened = open((Layer::Llc, part.bytes))?;
+    }
+    match opened {
+        (Layer::Ip, bytes) => Ok(bytes),
+        _ => Err(NotIp::Other),
+    }
+}
+
+/// The IP packet or the aggregate behind the headers that start with `inner`.
+fn open(inner: Inner<'_>) -> Result<Inner<'_>, NotIp> {
     let (mut layer, mut bytes) = inner;
     for _ in 0..DEEPEST {
         (layer, bytes) = match layer {
-            Layer::Ip => return Ok(bytes),
+            Layer::Ip | Layer::Aggregate => return Ok((layer, bytes)),
             Layer::Ethernet => ethernet::frame(bytes),
             Layer::Type(kind) => ethernet::behind_type(kind, bytes),
             Layer::Llc => ethernet::llc(bytes),

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use outlast_base::time::Instant;
 use outlast_diagnosis::{Diagnosis, Limits};
 use outlast_wire::capture::{Decoder, Step};
-use outlast_wire::frame::ip_in_frame;
+use outlast_wire::frame::{ip_in_frame, ips_in_frame};
 use outlast_wire::outline::Outline;
 
 /// Small, so that tables are full soon.
@@ -36,6 +36,15 @@ fn read(
                     Ok(ip) => assert!(ip.len() <= packet.data.len(), "a part of the frame"),
                     Err(why) => assert!(!why.to_string().is_empty(), "each reason has a name"),
                 }
+                let mut all =
+                    ips_in_frame(packet.link_type, packet.data, packet.original_len as usize);
+                if let (Ok(ip), Some(first)) = (ip, all.next()) {
+                    assert_eq!(first.map(|first| first.bytes), Ok(ip), "the first of them");
+                }
+                assert!(
+                    all.count() <= packet.data.len(),
+                    "each takes some of the frame"
+                );
                 let outline = ip
                     .ok()
                     .and_then(|ip| Outline::of(ip, packet.original_len as usize));

@@ -103,6 +103,33 @@ fn a_peer_that_was_killed_is_found_again_whoever_sends_first() {
     }
 }
 
+/// A host that has forgotten its peer and lists no address of it can ask nobody: it is found by the peer's next packet, also
+/// while its own exchange waits or has failed.
+#[test]
+fn a_restarted_host_without_addresses_is_found_once_the_idle_survivor_speaks() {
+    for node in 0..2 {
+        let survivor = 1 - node;
+        for idle_for in [1, 10, 60] {
+            let mut network = conversation(10);
+            network.run(Duration::from_secs(3));
+            let own = network.nodes[node].addresses.clone();
+            restart(&mut network, node, &own, false);
+            let sent = network.sent.len();
+            for round in 0..idle_for * 10 {
+                network.send(node, survivor, &(round as u32).to_be_bytes());
+                network.run(Duration::from_millis(100));
+            }
+            // The control: it has no way to anybody, and nobody asks an idle peer.
+            let case = format!("{node}, {idle_for} s");
+            assert_eq!(network.sent.len(), sent, "{case}");
+            assert!(network.received(survivor).len() <= 1, "{case}");
+            let took = time_to_recover(&mut network, &[survivor]);
+            assert!(took <= LIMIT, "{case}: {took:?}");
+            network.assert_data_flows(0, 1);
+        }
+    }
+}
+
 /// The example of `docs/hip.md`: the fixed host knows the tag of the mobile one alone, and learns its address.
 #[test]
 fn a_fixed_host_without_addresses_is_found_after_a_restart_and_finds_its_peer() {

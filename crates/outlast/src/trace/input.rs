@@ -5,10 +5,10 @@ use crate::failure::Failure;
 use anyhow::Context;
 use outlast_base::time::Instant;
 use outlast_wire::capture::{CaptureError, CapturedPacket, Decoder, Step};
-use outlast_wire::frame::{NotIp, ip_in_frame, link_type::LINUX_SLL2};
+use outlast_wire::frame::{IpInFrame, IpsInFrame, NotIp, ips_in_frame, link_type::LINUX_SLL2};
 use outlast_wire::outline::{Outline, OutlinedTransport};
 use outlast_wire::pcapng::Direction;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
 use std::hash::BuildHasherDefault;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -88,6 +88,8 @@ struct Reading {
     filled: usize,
     is_at_end: bool,
     next: Option<(u32, Captured)>,
+    /// IP packets of a frame that holds several, after `next`.
+    more: VecDeque<(u32, Captured)>,
     /// The time of its first packet, and of the last one that was given.
     first: Option<Instant>,
     last: Option<Instant>,
@@ -266,6 +268,7 @@ impl Reading {
             filled: 0,
             is_at_end: false,
             next: None,
+            more: VecDeque::new(),
             first: None,
             last: None,
             successor: None,
@@ -291,6 +294,9 @@ impl Reading {
     /// The next IP packet, with its interface; its point is not yet a point but what tells
     /// interfaces apart within a frame.
     fn decode(&mut self) -> Option<(u32, Captured)> {
+        if let Some(next) = self.more.pop_front() {
+            return Some(next);
+        }
         while self.source.error.is_none() {
             let input = self.buffer.get(self.at..self.filled).unwrap_or_default();
             let step = match self.decoder.decode(input) {
@@ -303,20 +309,23 @@ impl Reading {
             match step {
                 Step::Packet { consumed, packet } => {
                     self.source.packets += 1;
-                    let captured = captured(&packet);
-                    let interface = packet.interface;
-                    self.at += consumed;
-                    match captured {
-                        Ok(captured) => {
-                            if let OutlinedTransport::Sealed(name) = captured.outline.transport {
-                                self.source.count_unread(NotIp::Sealed(name));
+                    let (interface, before) = (packet.interface, self.more.len());
+                    for ip in ips_of(&packet) {
+                        match ip.and_then(|ip| captured(&packet, ip)) {
+                            Ok(captured) => {
+                                if let OutlinedTransport::Sealed(name) = captured.outline.transport
+                                {
+                                    self.source.count_unread(NotIp::Sealed(name));
+                                }
+                                self.more.push_back((interface, captured));
                             }
-                            return Some((interface, captured));
+                            Err(why) => self.source.count_unread(why),
                         }
-                        Err(why) => {
-                            self.source.not_ip += 1;
-                            self.source.count_unread(why);
-                        }
+                    }
+                    self.at += consumed;
+                    self.source.not_ip += u64::from(self.more.len() == before);
+                    if let Some(next) = self.more.pop_front() {
+                        return Some(next);
                     }
                 }
                 Step::Passed { consumed } => {
@@ -397,11 +406,12 @@ impl Source {
     }
 }
 
-fn captured(packet: &CapturedPacket<'_>) -> Result<Captured, NotIp> {
-    let ip = ip_in_frame(packet.link_type, packet.data)?;
-    let framing = packet.data.len() - ip.len();
-    let original_len = (packet.original_len as usize).saturating_sub(framing);
-    let outline = Outline::of(ip, original_len).ok_or(NotIp::Other)?;
+fn ips_of<'a>(packet: &CapturedPacket<'a>) -> IpsInFrame<'a> {
+    ips_in_frame(packet.link_type, packet.data, packet.original_len as usize)
+}
+
+fn captured(packet: &CapturedPacket<'_>, ip: IpInFrame<'_>) -> Result<Captured, NotIp> {
+    let outline = Outline::of(ip.bytes, ip.original_len).ok_or(NotIp::Other)?;
     // Frames of "any" tell which interface they were seen on.
     let within = match (packet.link_type, packet.data.get(4..8)) {
         (LINUX_SLL2, Some(&[a, b, c, d])) => u32::from_be_bytes([a, b, c, d]),

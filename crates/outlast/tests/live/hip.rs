@@ -3,6 +3,7 @@
 //! Where this machine lacks what that needs, a test says so and ends.
 
 mod crowd;
+mod flood;
 mod local_scope;
 mod moving;
 mod operating;

@@ -1,6 +1,6 @@
 //! IEEE 802.11, and the headers that capturing drivers put in front of it: radiotap, Prism, AVS.
 
-use super::{Inner, Layer, NotIp, from};
+use super::{Inner, Layer, NotIp, from, u16_at};
 
 /// Bits of the second byte of the frame control field.
 mod flag {
@@ -50,16 +50,40 @@ pub(super) fn frame(bytes: &[u8], is_padded: bool) -> Result<Inner<'_>, NotIp> {
     if is_padded {
         at = at.next_multiple_of(4);
     }
-    let mut body = from(bytes, at)?;
+    let body = from(bytes, at)?;
     // Some cards decrypt and leave the mark.
     if flags & flag::PROTECTED != 0 && !body.starts_with(&[0xaa, 0xaa, 0x03]) {
         return Err(NotIp::Sealed("encrypted 802.11"));
     }
-    if is_aggregated && !body.starts_with(&[0xaa, 0xaa, 0x03]) {
-        // Two addresses and a length precede the first.
-        body = from(body, 14)?;
+    // Some drivers give the frames of an aggregate one by one and leave the mark.
+    match is_aggregated && !body.starts_with(&[0xaa, 0xaa, 0x03]) {
+        true => Ok((Layer::Aggregate, body)),
+        false => Ok((Layer::Llc, body)),
     }
-    Ok((Layer::Llc, body))
+}
+
+/// A frame of an aggregate, and the frames behind it.
+pub(super) struct Part<'a> {
+    /// From its LLC header on, as much as was captured.
+    pub(super) bytes: &'a [u8],
+    pub(super) original_len: usize,
+    pub(super) rest: &'a [u8],
+}
+
+/// The first frame of an aggregate (IEEE 802.11, A-MSDU format); `None` where what is left is no frame.
+///
+/// Each has two addresses and its length in front, and is padded to four bytes, but for the last one.
+pub(super) fn first_of(frames: &[u8]) -> Option<Part<'_>> {
+    const HEADER: usize = 14;
+    let original_len = usize::from(u16_at(frames, HEADER - 2).ok()?);
+    let behind = frames.get(HEADER..)?;
+    let bytes = behind.get(..original_len).unwrap_or(behind);
+    let next = (HEADER + original_len).next_multiple_of(4);
+    Some(Part {
+        bytes,
+        original_len,
+        rest: frames.get(next..).unwrap_or_default(),
+    })
 }
 
 /// The frame behind a radiotap header, whose numbers are little-endian.

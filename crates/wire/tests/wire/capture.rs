@@ -1,6 +1,7 @@
 //! Captures of either format piece by piece, and packets that were cut short.
 
 use outlast_wire::capture::{CaptureError, Decoder, Step};
+use outlast_wire::frame::{NotIp, ips_in_frame};
 use outlast_wire::outline::Outline;
 use outlast_wire::pcapng::{
     Direction, ETHERNET, Encoder, EnhancedPacket, Reader, Section, ip_in_frame,
@@ -214,11 +215,86 @@ fn two_vlan_tags_are_skipped() {
     assert_eq!(ip_in_frame(ETHERNET, &frame), Some(&ip[..]));
 }
 
+/// An aggregate of 802.11 with a frame for each of `contents`, which follow an LLC header.
+fn aggregate(contents: &[(u16, &[u8])]) -> Vec<u8> {
+    // Data with quality of service, whose bit says that it is an aggregate.
+    let header = [&[0x88, 2, 0, 0][..], &[2; 18], &[0x10, 0, 0x80, 0]].concat();
+    let mut frames = Vec::new();
+    for (kind, content) in contents {
+        frames.resize(frames.len().next_multiple_of(4), 0);
+        frames.extend([4; 12]);
+        frames.extend((content.len() as u16 + 8).to_be_bytes());
+        frames.extend([0xaa, 0xaa, 3, 0, 0, 0]);
+        frames.extend(kind.to_be_bytes());
+        frames.extend(*content);
+    }
+    [header, frames].concat()
+}
+
+#[test]
+fn every_packet_of_an_aggregate_is_read() {
+    const IEEE802_11: u16 = 105;
+    let ip = segment();
+    let frame = aggregate(&[(0x800, &ip), (0x888e, &[2, 3, 0]), (0x800, &ip)]);
+    let read = |frame: &[u8], original_len| -> Vec<_> {
+        let packets = ips_in_frame(IEEE802_11, frame, original_len);
+        let lengths = packets.map(|ip| ip.map(|ip| (ip.bytes.len(), ip.original_len)));
+        lengths.collect()
+    };
+    let whole = Ok((ip.len(), ip.len()));
+    let all = read(&frame, frame.len());
+    assert_eq!(all, [whole, Err(NotIp::Other), whole]);
+    // Cut short in the last one, and behind it a checksum.
+    let cut = read(&frame[..frame.len() - 9], frame.len());
+    assert_eq!(cut[2], Ok((ip.len() - 9, ip.len())));
+    let checked = [&frame[..], &[1, 2, 3, 4]].concat();
+    assert_eq!(read(&checked, checked.len()), all);
+    // The control: a single packet, whose length was longer than what was captured.
+    let mut single = aggregate(&[(0x800, &ip)]);
+    single.drain(26..40);
+    single[24] = 0;
+    assert_eq!(
+        read(&single, single.len() + 50),
+        [Ok((ip.len(), ip.len() + 50))]
+    );
+    assert_eq!(read(&frame[..30], frame.len()), []);
+}
+
+/// Records with eight bytes more, as Linux distributions had about the year 2000.
+#[test]
+fn a_modified_pcap_is_read() {
+    for big_endian in [false, true] {
+        let word = |value: u32| match big_endian {
+            true => value.to_be_bytes(),
+            false => value.to_le_bytes(),
+        };
+        let plain = pcap(big_endian, false, &[(7, 9, b"packet", 60)]);
+        let (mut file, record) = (plain[..24].to_vec(), &plain[24..40]);
+        file[..4].copy_from_slice(&word(0xa1b2_cd34));
+        for (kind, direction) in [(0, Direction::Inbound), (4, Direction::Outbound)] {
+            let before = file.len();
+            file.extend(record);
+            file.extend(word(3));
+            file.extend([8, 0, kind, 0]);
+            file.extend(b"packet");
+            let (packets, error) = read(&file, 1);
+            assert_eq!(error, None);
+            let time = Duration::new(7, 9_000);
+            let expected = (time, 3, 60, direction, b"packet".to_vec());
+            assert_eq!(packets.last(), Some(&expected));
+            let (_, error) = read(&file[..before + 20], 7);
+            let offset = before as u64;
+            assert_eq!(error, Some(CaptureError::Truncated { offset }));
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_the_same_in_any_pieces(
         start in prop::sample::select(vec![
             &b"\xd4\xc3\xb2\xa1\x02\x00\x04\x00"[..],
+            b"\x34\xcd\xb2\xa1\x02\x00\x04\x00",
             b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x4d\x3c\x2b\x1a\x01\x00\x00\x00",
             b"",
         ]),

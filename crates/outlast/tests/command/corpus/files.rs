@@ -12,6 +12,9 @@ pub(crate) enum File {
     Pcap,
     PcapBigEndian,
     PcapNanoseconds,
+    /// Records that are eight bytes longer (Kuznetzov's patch), in either byte order.
+    PcapModified,
+    PcapModifiedBigEndian,
     Pcapng,
     /// Simple packet blocks, which have no times.
     Untimed,
@@ -31,12 +34,14 @@ pub(crate) fn write(packets: &[Packet], header: &Header, file: File) -> Vec<u8> 
     let link_type = header.link_type;
     let frames = packets.iter().map(|packet| {
         let at = EPOCH * 1_000_000 + packet.at;
-        (at, (header.wrap)(packet))
+        (at, packet.is_sent, (header.wrap)(packet))
     });
     match file {
-        File::Pcap => pcap(link_type, frames, u32::to_le_bytes, false),
-        File::PcapBigEndian => pcap(link_type, frames, u32::to_be_bytes, false),
-        File::PcapNanoseconds => pcap(link_type, frames, u32::to_le_bytes, true),
+        File::Pcap => pcap(link_type, frames, u32::to_le_bytes, MICROSECONDS),
+        File::PcapBigEndian => pcap(link_type, frames, u32::to_be_bytes, MICROSECONDS),
+        File::PcapNanoseconds => pcap(link_type, frames, u32::to_le_bytes, NANOSECONDS),
+        File::PcapModified => pcap(link_type, frames, u32::to_le_bytes, MODIFIED),
+        File::PcapModifiedBigEndian => pcap(link_type, frames, u32::to_be_bytes, MODIFIED),
         File::Pcapng => pcapng(link_type, frames, true),
         File::Untimed => pcapng(link_type, frames, false),
         File::Gzip => gzip(&write(packets, header, File::Pcap)),
@@ -49,17 +54,17 @@ pub(crate) fn write(packets: &[Packet], header: &Header, file: File) -> Vec<u8> 
     }
 }
 
+/// First words of pcap files.
+const MICROSECONDS: u32 = 0xa1b2_c3d4;
+const NANOSECONDS: u32 = 0xa1b2_3c4d;
+const MODIFIED: u32 = 0xa1b2_cd34;
+
 fn pcap(
     link_type: u32,
-    frames: impl Iterator<Item = (u64, Vec<u8>)>,
+    frames: impl Iterator<Item = (u64, bool, Vec<u8>)>,
     word: fn(u32) -> [u8; 4],
-    has_nanoseconds: bool,
+    magic: u32,
 ) -> Vec<u8> {
-    let magic = if has_nanoseconds {
-        0xa1b2_3c4d
-    } else {
-        0xa1b2_c3d4
-    };
     // Two halves in one word, in the file's order.
     let version = match word(1) {
         [1, ..] => 0x0004_0002,
@@ -69,11 +74,16 @@ fn pcap(
         .into_iter()
         .flat_map(word)
         .collect();
-    for (at, frame) in frames {
-        let fraction = (at % 1_000_000) as u32 * if has_nanoseconds { 1_000 } else { 1 };
+    for (at, is_sent, frame) in frames {
+        let fraction = (at % 1_000_000) as u32 * if magic == NANOSECONDS { 1_000 } else { 1 };
         let length = frame.len() as u32;
         let words = [(at / 1_000_000) as u32, fraction, length, length];
         out.extend(words.into_iter().flat_map(word));
+        if magic == MODIFIED {
+            // Interface 2, a protocol that nobody reads, the packet type of Linux, padding.
+            out.extend(word(2));
+            out.extend([0, 0, if is_sent { 4 } else { 0 }, 0]);
+        }
         out.extend(frame);
     }
     out
@@ -81,7 +91,7 @@ fn pcap(
 
 fn pcapng(
     link_type: u32,
-    frames: impl Iterator<Item = (u64, Vec<u8>)>,
+    frames: impl Iterator<Item = (u64, bool, Vec<u8>)>,
     has_times: bool,
 ) -> Vec<u8> {
     let block = |kind: u32, body: &[u8]| {
@@ -95,7 +105,7 @@ fn pcapng(
     let section = words(&[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]);
     let mut out = block(0x0a0d_0d0a, &section);
     out.extend(block(1, &words(&[link_type, 0])));
-    for (at, frame) in frames {
+    for (at, _, frame) in frames {
         let length = frame.len() as u32;
         let (kind, front) = match has_times {
             true => (6, vec![0, (at >> 32) as u32, at as u32, length, length]),

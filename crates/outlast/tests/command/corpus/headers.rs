@@ -20,7 +20,7 @@ const fn header(name: &'static str, link_type: u32, wrap: fn(&Packet) -> Vec<u8>
 }
 
 /// Every header that is read.
-pub(crate) const READ: [Header; 54] = [
+pub(crate) const READ: [Header; 57] = [
     header("Ethernet", 1, |packet| ethernet(packet, &[])),
     header("Ethernet, padded", 1, |packet| {
         [ethernet(packet, &[]), vec![0xee; 46]].concat()
@@ -121,6 +121,17 @@ pub(crate) const READ: [Header; 54] = [
     }),
     header("802.11 between four", 105, |packet| {
         wireless(packet, "8803")
+    }),
+    header("802.11, second of an aggregate", 105, |packet| {
+        aggregate(&[part(&datagram(packet)), part(packet)])
+    }),
+    header("802.11, first of an aggregate", 127, |packet| {
+        let frame = aggregate(&[part(packet), part(&datagram(packet))]);
+        [hex("0000 0800 00000000"), frame].concat()
+    }),
+    header("802.11, behind EAPOL in an aggregate", 105, |packet| {
+        let other = hex("020000000002 020000000001 000c aaaa03000000 888e 02030000");
+        aggregate(&[other, part(packet)])
     }),
     header("802.11 with Prism", 119, |packet| {
         [vec![0; 144], wireless(packet, "0802")].concat()
@@ -353,6 +364,34 @@ fn padded(packet: &Packet) -> Vec<u8> {
     let mut frame = wireless(packet, "8802");
     frame.splice(26..26, [0, 0]);
     frame
+}
+
+/// A frame of an aggregate: addresses, length, LLC.
+fn part(packet: &Packet) -> Vec<u8> {
+    let inner = [&hex("aaaa03 000000")[..], &kind(packet), &packet.ip].concat();
+    let length = (inner.len() as u16).to_be_bytes();
+    [&addresses(packet)[..], &length, &inner].concat()
+}
+
+/// An aggregate of frames, each padded to four bytes but for the last one.
+fn aggregate(parts: &[Vec<u8>]) -> Vec<u8> {
+    let mut frame = hex("8802 0000 020000000002 020000000001 020000000003 1000 8000");
+    let start = frame.len();
+    for part in parts {
+        let padded = start + (frame.len() - start).next_multiple_of(4);
+        frame.resize(padded, 0);
+        frame.extend(part);
+    }
+    frame
+}
+
+/// A datagram between the same hosts.
+fn datagram(packet: &Packet) -> Packet {
+    let payload = hex("c350 0035 000d 0000 6f74686572");
+    Packet {
+        ip: outer(packet, 17, &payload),
+        ..packet.clone()
+    }
 }
 
 /// A header of Darwin's packet taps, and a frame of this link type behind.

@@ -57,6 +57,8 @@ fn corpus() -> Vec<Case> {
     for file in [
         File::PcapBigEndian,
         File::PcapNanoseconds,
+        File::PcapModified,
+        File::PcapModifiedBigEndian,
         File::Gzip,
         File::GzipInTwo,
         File::Zstd,

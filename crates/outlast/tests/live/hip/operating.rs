@@ -23,7 +23,7 @@ fn asked(place: &Place, name: &str, arguments: &[&str]) -> Said {
     place.run(arguments.iter().chain(&control))
 }
 
-fn status(place: &Place, name: &str) -> Value {
+pub(super) fn status(place: &Place, name: &str) -> Value {
     status_at(&place.path().join(format!("{name}.sock")))
 }
 

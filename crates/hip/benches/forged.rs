@@ -1,0 +1,186 @@
+//! Costs of forged and recorded packets other than an I2 (`forged_i2`). The baseline is the host's work for a datagram that
+//! a peer has sealed.
+
+#[path = "../tests/hip/common/mod.rs"]
+mod common;
+
+use common::{Network, address, identity};
+use divan::{Bencher, black_box};
+use outlast_base::time::{Duration, Instant};
+use outlast_hip::group::Group;
+use outlast_hip::{Config, Host, Protocol, Refusal, Transmit};
+use outlast_wire::hip::{Builder, Message, PacketType, kind};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn main() {
+    divan::main();
+}
+
+/// Two hosts with an association; node 0 has moved once.
+fn network() -> Network {
+    let configs = [Config::default(), Config::default()];
+    let mut network = Network::pair_of(1, [identity(1), identity(2)], configs);
+    network.assert_data_flows_after_meeting(0, 1);
+    network.move_to(0, &[address("198.51.100.7")]);
+    network.run(SECOND);
+    network
+}
+
+fn hand(host: &mut Host, now: Instant, packet: &Transmit) {
+    let path = (packet.source, packet.destination);
+    host.handle_packet(now, path, packet.protocol, &packet.payload);
+}
+
+/// Takes everything that the host wants to be done.
+fn drain(host: &mut Host) {
+    while host.poll_transmit().is_some() {}
+    while host.poll_event().is_some() {}
+    while host.poll_delivery().is_some() {}
+}
+
+/// Passing of time between two packets.
+#[derive(Clone, Copy, Debug)]
+enum Pace {
+    /// As many as fit: all but the first ones are beyond the host's limits.
+    Flood,
+    /// Slow enough that each has all the work done.
+    Allowed,
+}
+
+impl Pace {
+    const ALL: [Self; 2] = [Self::Flood, Self::Allowed];
+
+    const fn step(self) -> Duration {
+        match self {
+            Self::Flood => Duration::ZERO,
+            Self::Allowed => Duration::from_millis(60),
+        }
+    }
+}
+
+#[divan::bench(args = Pace::ALL, sample_size = 32)]
+fn i1(bencher: Bencher<'_, '_>, pace: Pace) {
+    let mut network = network();
+    let mut builder = Builder::new(PacketType::I1, network.hit(0), network.hit(1));
+    builder.push(kind::DH_GROUP_LIST, &[Group::P256.number()]);
+    let (source, destination) = (address("203.0.113.66"), network.nodes[1].addresses[0]);
+    let mut payload = builder.finish().expect("it is short");
+    Builder::set_checksum(&mut payload, source, destination);
+    let packet = Transmit {
+        source,
+        destination,
+        protocol: Protocol::Hip,
+        payload,
+    };
+    repeat(bencher, &mut network, &packet, pace);
+}
+
+/// A packet of node 0 that node 1 has had once.
+fn recorded(network: &mut Network, wanted: PacketType) -> Transmit {
+    if wanted == PacketType::Close {
+        let (now, peer) = (network.now, network.hit(1));
+        network.nodes[0].host.close(now, peer);
+        network.drain(0);
+        network.run(SECOND);
+    }
+    let of_mobile = network.sent.iter().filter(|(_, node, _)| *node == 0);
+    let mut packets = of_mobile.map(|(_, _, packet)| packet);
+    let found = packets.rfind(|packet| {
+        packet.protocol == Protocol::Hip
+            && Message::parse(&packet.payload).is_ok_and(|message| {
+                let has_number = message.find(kind::SEQ).is_some();
+                message.kind() == wanted && has_number == (wanted == PacketType::Update)
+            })
+    });
+    found.expect("it was sent").clone()
+}
+
+#[divan::bench(args = Pace::ALL)]
+fn recorded_update(bencher: Bencher<'_, '_>, pace: Pace) {
+    let mut network = network();
+    let packet = recorded(&mut network, PacketType::Update);
+    repeat(bencher, &mut network, &packet, pace);
+}
+
+#[divan::bench(args = Pace::ALL)]
+fn recorded_close(bencher: Bencher<'_, '_>, pace: Pace) {
+    let mut network = network();
+    let packet = recorded(&mut network, PacketType::Close);
+    repeat(bencher, &mut network, &packet, pace);
+}
+
+#[divan::bench(args = Pace::ALL)]
+fn update_with_a_wrong_mac(bencher: Bencher<'_, '_>, pace: Pace) {
+    let mut network = network();
+    let mut packet = recorded(&mut network, PacketType::Update);
+    let message = Message::parse(&packet.payload).expect("our own");
+    let mac = message.find(kind::HIP_MAC).expect("an UPDATE has one");
+    let mac = mac.contents.to_vec();
+    let mut windows = packet.payload.windows(mac.len());
+    let at = windows
+        .position(|bytes| bytes == mac)
+        .expect("it is in there");
+    packet.payload[at] ^= 1;
+    Builder::set_checksum(&mut packet.payload, packet.source, packet.destination);
+    let before = network.nodes[1].host.counters().refused(Refusal::Mac);
+    repeat(bencher, &mut network, &packet, pace);
+    assert!(network.nodes[1].host.counters().refused(Refusal::Mac) > before);
+}
+
+/// Gives node 1 the packet again and again.
+fn repeat(bencher: Bencher<'_, '_>, network: &mut Network, packet: &Transmit, pace: Pace) {
+    let mut now = network.now;
+    let host = &mut network.nodes[1].host;
+    bencher.bench_local(|| {
+        now += pace.step();
+        hand(host, now, black_box(packet));
+        drain(host);
+    });
+}
+
+/// A sealed datagram of 1,340 bytes.
+#[derive(Clone, Copy, Debug)]
+enum Esp {
+    /// The baseline: it is opened and delivered.
+    Sealed,
+    /// It was opened before.
+    Recorded,
+    /// Its sequence number is new, and its tag is wrong.
+    Forged,
+    UnknownSpi,
+}
+
+#[divan::bench(args = [Esp::Sealed, Esp::Recorded, Esp::Forged, Esp::UnknownSpi])]
+fn esp(bencher: Bencher<'_, '_>, kind: Esp) {
+    let mut network = network();
+    let inner = common::inner(network.hit(0), network.hit(1), &[7; 1_300]);
+    let now = network.now;
+    let (mobile, fixed) = network.nodes.split_at_mut(1);
+    let (mobile, fixed) = (&mut mobile[0].host, &mut fixed[0].host);
+    let mut seal = || {
+        mobile.handle_data(now, &inner);
+        mobile.poll_transmit().expect("it is sealed")
+    };
+    let mut template = seal();
+    if let Esp::Recorded = kind {
+        hand(fixed, now, &template);
+        drain(fixed);
+    }
+    match kind {
+        Esp::Sealed | Esp::Recorded => {}
+        Esp::Forged => *template.payload.last_mut().expect("a tag") ^= 1,
+        Esp::UnknownSpi => template.payload[0] ^= 0xff,
+    }
+    let before = fixed.counters().opened;
+    let packets = || match kind {
+        Esp::Sealed => seal(),
+        _ => template.clone(),
+    };
+    bencher.with_inputs(packets).bench_local_values(|packet| {
+        hand(fixed, now, black_box(&packet));
+        drain(fixed);
+    });
+    let is_opened = fixed.counters().opened > before;
+    assert_eq!(is_opened, matches!(kind, Esp::Sealed), "{kind:?}");
+}
