@@ -245,8 +245,12 @@ impl Run<'_> {
     /// Copies a file that is to be replaced, with owner and mode; the copy's name.
     fn keep(&self, path: &Path) -> anyhow::Result<String> {
         let failed = || format!("cannot keep a copy of {}", path.display());
-        let name = format!("replaced-{}", self.manifest.entries.len());
-        let copy = directory(self.root).join(&name);
+        let directory = directory(self.root);
+        // An earlier set-up may have left a copy that could not be put back.
+        let mut names = (1..).map(|number| format!("replaced-{number}"));
+        let name = names.find(|name| !directory.join(name).exists());
+        let name = name.with_context(failed)?;
+        let copy = directory.join(&name);
         let metadata = fs::metadata(path).with_context(failed)?;
         let bytes = fs::read(path).with_context(failed)?;
         write_atomically(&copy, &bytes, metadata.mode() & 0o7777)?;

@@ -196,8 +196,13 @@ fn changes_of_the_user_s_are_kept_and_told_of() {
     assert!(lines.contains("kept /etc/outlast/wlan0.toml"), "{lines}");
     let now = fs::read_to_string(&file).expect("kept");
     assert_eq!(now, "mechanism = \"auto\"\n");
-    let copy = root.path().join("var/lib/outlast-setup/replaced-3");
+    let copy = root.path().join("var/lib/outlast-setup/replaced-1");
     assert!(copy.exists(), "{:#?}", tree(root.path()));
+    // Nor does a later run write over that copy.
+    fs::write(&file, "mechanism = \"lost\"\n").expect("ours");
+    carry_out(root.path(), &plan(), &mut services).expect("carried out");
+    let kept = fs::read_to_string(copy).expect("kept");
+    assert_eq!(kept, "mechanism = \"gone\"\n");
 }
 
 #[test]
