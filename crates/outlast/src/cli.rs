@@ -2,7 +2,7 @@
 
 use crate::commands::{
     agents, completions, demo, doctor, guest_run, hip, kernels, lab, man, mobile_ip, notify,
-    papers, reload, run, sim, status, sweep, trace, trials,
+    papers, reload, run, setup, sim, status, sweep, trace, trials,
 };
 use clap::{Parser, Subcommand};
 
@@ -44,6 +44,7 @@ pub(crate) enum Command {
     Papers(papers::Arguments),
     /// Run Outlast's own experiments: resume times, cost, crowds, sieges.
     Trials(trials::Arguments),
+    Setup(setup::Arguments),
     /// Keep the connections that cross an interface alive, and resume them when its link is back.
     Run(run::Arguments),
     /// Show the state of a running daemon.

@@ -17,6 +17,7 @@ pub(crate) mod notify;
 pub(crate) mod papers;
 pub(crate) mod reload;
 pub(crate) mod run;
+pub(crate) mod setup;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod sweep;

@@ -44,7 +44,37 @@ impl Failure {
 
 fn render(error: &ScenarioError) -> String {
     let width = usize::from(console::Term::stderr().size().1).clamp(60, 100);
-    error.render(width)
+    printable(&error.render(width))
+}
+
+/// `text` without control characters of the file that it quotes, which a terminal would obey; colours stay.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let colour = colour_at(rest);
+        if c == '\n' || !c.is_control() {
+            shown.push(c);
+        } else if colour > 0 {
+            shown.push_str(&rest[..colour]);
+        } else {
+            shown.push(char::REPLACEMENT_CHARACTER);
+        }
+        rest = &rest[colour.max(c.len_utf8())..];
+    }
+    shown
+}
+
+/// The length of the sequence for a colour (ESC `[`, numbers, `m`) at the beginning of `text`; zero if there is none.
+fn colour_at(text: &str) -> usize {
+    let Some(numbers) = text.strip_prefix("\x1b[") else {
+        return 0;
+    };
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';');
+    match end {
+        Some(end) if numbers[end..].starts_with('m') => "\x1b[".len() + end + "m".len(),
+        _ => 0,
+    }
 }
 
 impl From<anyhow::Error> for Failure {
@@ -79,5 +109,17 @@ impl From<DaemonFailure> for Failure {
             DaemonFailure::Usage(message) => Self::Usage(message),
             DaemonFailure::Capability(message) => Self::Capability(message),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn a_quoted_file_cannot_steer_the_terminal() {
+        let quoted = "\x1b[31mred\x1b[0m\n\x1b]0;title\x07\x1b[2J\u{9b}5n\x7fELF\x1b[1;3";
+        let shown = "\x1b[31mred\x1b[0m\n\u{fffd}]0;title\u{fffd}\u{fffd}[2J\u{fffd}5n\u{fffd}ELF\u{fffd}[1;3";
+        assert_eq!(printable(quoted), shown);
     }
 }

@@ -9,6 +9,7 @@ mod labs;
 mod markdown;
 mod page;
 mod progress;
+mod setup;
 mod shown;
 mod terminal;
 mod trace;
@@ -43,6 +44,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Trials(arguments) => commands::trials::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments, cli.verbose),
+        Command::Setup(arguments) => commands::setup::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Reload(arguments) => commands::reload::run(&arguments),
         Command::Agents(arguments) => commands::agents::run(&arguments),

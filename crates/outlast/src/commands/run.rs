@@ -8,7 +8,7 @@ use outlast_daemon::config::{
 use outlast_daemon::logging::Logging;
 use outlast_daemon::{hip, host, mobility};
 use outlast_report::unit::Unit;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Keep the connections that cross an interface alive, and resume them when its link is back.
 ///
@@ -192,13 +192,40 @@ fn summary(given: &Given, settings: &Settings) -> String {
         .map_or("not known".into(), |rate| rate.to_string());
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map_or("off".into(), ToString::to_string);
+    let is_there = Path::new("/sys/class/net")
+        .join(&settings.interface)
+        .exists();
+    let waits = match is_there {
+        true => "",
+        false => " (not there now: the daemon waits for it)",
+    };
     format!(
-        "{file}: sound\n  interface {}\n  mechanism {}\n  rate      {rate}\n  control   {}\n  \
+        "{file}: sound\n  interface {}{waits}\n  mechanism {}\n  rate      {rate}\n  control   {}\n  \
          metrics   {metrics}\n  flows     up to {}, and up to {} kept for them\n",
         settings.interface,
         settings.mechanism,
         settings.control.display(),
         settings.limits.flows,
-        Unit::Bytes.show(settings.limits.held_in_all.0 as f64),
+        memory(settings.limits.held_in_all.0),
     )
+}
+
+/// An amount of memory as configuration files have it: whole mebibytes stay such.
+fn memory(bytes: u64) -> String {
+    const MEBIBYTE: u64 = 1 << 20;
+    match bytes % MEBIBYTE {
+        0 => format!("{} MiB", bytes / MEBIBYTE),
+        _ => Unit::Bytes.show(bytes as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::memory;
+
+    #[test]
+    fn memory_is_shown_as_it_was_written() {
+        assert_eq!(memory(32 << 20), "32 MiB");
+        assert_eq!(memory(2_000_000), "2.00 MB");
+    }
 }

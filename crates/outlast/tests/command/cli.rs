@@ -53,6 +53,25 @@ fn a_directory_is_no_scenario() {
 }
 
 #[test]
+fn a_file_that_is_no_text_does_not_steer_the_terminal() {
+    let place = Place::new();
+    place.file(
+        "program.toml",
+        "name = \"\u{1b}]0;title\u{7}\"\nlink = \u{1b}[2J\n",
+    );
+    let said = place.run(["sim", "program.toml"]);
+    said.refuses(2, &["program.toml"]);
+    assert!(!said.err.contains(['\u{1b}', '\u{7}']), "{said:?}");
+}
+
+#[test]
+fn a_check_says_that_an_interface_is_not_there() {
+    let said = Place::new().run(["run", "-i", "nosuch0", "--check-config"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("nosuch0 (not there now"), "{said:?}");
+}
+
+#[test]
 fn every_mistake_of_a_scenario_is_shown_at_its_place() {
     let place = Place::new();
     let text = "[link]\nrate = \"-10 Mbit/s\"\ndelay = 25\nloss = 5\n\n\

@@ -8,5 +8,6 @@ mod corpus;
 mod kernels;
 mod manual;
 mod packaging;
+mod setup;
 mod sweep;
 mod trace;
