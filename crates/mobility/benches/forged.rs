@@ -253,7 +253,7 @@ mod foreign_agent {
         judge_allowed(bencher, &mut visited(), &unacceptable());
     }
 
-    /// The same request again, while its first copy waits for the home agent.
+    /// That request again, while its first copy waits for the home agent.
     #[divan::bench]
     fn request_that_is_repeated(bencher: Bencher<'_, '_>) {
         let packet = from_visitor(&unknown());

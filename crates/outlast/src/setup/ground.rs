@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Where systemd looks for units, the administrator's first.
+/// Directories in which systemd looks for units, the administrator's first.
 const UNIT_DIRECTORIES: [&str; 4] = [
     "/etc/systemd/system",
     "/usr/local/lib/systemd/system",
@@ -21,7 +21,7 @@ const SEARCHED: [&str; 6] = [
     "/bin",
     "/sbin",
 ];
-/// Where the package puts its hooks.
+/// Directory of the package's hooks.
 const PACKAGED_HOOKS: &str = "/usr/share/outlast/hooks";
 
 /// Parts of Outlast that are there before anything is set up.

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Where programs of the system may be.
+/// Directories of the system's programs.
 const PROGRAM_DIRECTORIES: [&str; 4] = ["usr/sbin", "usr/bin", "sbin", "bin"];
 /// Cases that are carried (SMBIOS, table 17): portable, laptop, notebook, sub-notebook, tablet, convertible, detachable.
 const PORTABLE_CASES: [&str; 7] = ["8", "9", "10", "14", "30", "31", "32"];

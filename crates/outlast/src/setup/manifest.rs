@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where the record and the files that were replaced are.
+/// Directory of the record and of the files that were replaced.
 pub(crate) const DIRECTORY: &str = "/var/lib/outlast-setup";
 const NAME: &str = "manifest.json";
 const LOCK: &str = "lock";

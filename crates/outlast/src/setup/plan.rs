@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// The description of the user that the units name.
 pub(crate) const ACCOUNT_FILE: &str = "/etc/sysusers.d/outlast.conf";
-/// Where this program goes if units and hooks would not find it.
+/// Path that this program gets if units and hooks would not find it.
 const PROGRAM: &str = "/usr/local/bin/outlast";
-/// Where units of our own go.
+/// Directory of units of our own.
 const UNITS: &str = "/etc/systemd/system";
-/// Where hooks go that daemons of our own call, if the package has not brought them.
+/// Directory of hooks that daemons of our own call, if the package has not brought them.
 const HOOKS: &str = "/usr/local/libexec/outlast";
 /// The program's place in the packaged units.
 const PACKAGED_PROGRAM: &str = "/usr/bin/outlast";
@@ -44,7 +44,7 @@ pub(crate) struct Plan {
 /// A file to write.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct NewFile {
-    /// Where it is on the machine that is set up.
+    /// Path on the machine that is set up.
     pub(crate) path: PathBuf,
     pub(crate) contents: Contents,
     /// Permission bits.

@@ -240,7 +240,7 @@ fn outlasts(bed: &Bed, over: Over, carrier: Carrier) {
     outlasts_within(AT_ONCE, bed, over, carrier);
 }
 
-/// The same, where they go on within `longest`.
+/// Transfers as with [`outlasts`] that go on within `longest`.
 #[track_caller]
 fn outlasts_within(longest: Duration, bed: &Bed, over: Over, carrier: Carrier) {
     at_each(bed, over, |at| {

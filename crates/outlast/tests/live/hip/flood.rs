@@ -21,7 +21,7 @@ const AT_ONCE: u64 = 32;
 const PER_SECOND: u64 = 25;
 /// The group of 3,072 bits, whose agreement takes longest.
 const SLOWEST: u8 = 4;
-/// Where the attacker is: the router, in a network of the victim's.
+/// Place of the attacker: the router, in a network of the victim's.
 const ATTACKER: &str = "10.9.0.1";
 const HIP: i32 = 139;
 

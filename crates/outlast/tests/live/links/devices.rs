@@ -33,7 +33,7 @@ fn a_bridge_is_outlasted() {
     over_a_device("link add LINK type bridge\nlink set UNDERLAY master LINK\n");
 }
 
-/// What is sent again may be lost, too: another timeout of the sender's.
+/// A repetition may be lost, too: another timeout of the sender's.
 #[test]
 fn a_link_that_loses_and_reorders_is_outlasted() {
     let air = "delay 20ms 4ms 25% loss 1% rate 10mbit limit 100";
