@@ -44,6 +44,29 @@ fn a_sender_that_has_repeated_something_hears_one_answer_to_all() {
     assert_eq!(path.sent(), []);
 }
 
+/// A sender without pacing sends at once what one answer to many segments allows, which may be more than the link's queue holds.
+#[test]
+fn what_one_answer_to_all_allows_goes_at_the_links_pace() {
+    let mut path = back_again(true);
+    for n in 2..=KEPT {
+        path.far_ack(n * MSS);
+        path.after_ms(30);
+    }
+    path.far_ack((KEPT + 1) * MSS);
+    path.taken();
+    let window = |path: &mut Path, first: u32| {
+        let all = (first..first + KEPT).map(|n| path.data(n * MSS, MSS));
+        all.collect::<Vec<_>>()
+    };
+    let taken = window(&mut path, KEPT + 1);
+    assert_eq!(taken, [Some(TakeReason::BehindKept); KEPT as usize]);
+    path.after_ms(1_000);
+    assert_eq!(path.sent().len(), KEPT as usize);
+    path.far_ack((2 * KEPT + 1) * MSS);
+    // Each answer to these comes as it is.
+    assert_eq!(window(&mut path, 2 * KEPT + 1), [None; KEPT as usize]);
+}
+
 /// It has nothing that was sent twice, so that one answer would be such a round trip, too.
 #[test]
 fn a_sender_that_has_repeated_nothing_hears_each_answer() {

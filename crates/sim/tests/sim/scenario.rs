@@ -97,6 +97,25 @@ fn without_timestamps_and_sack_a_short_outage_costs_no_more_with_hold() {
     assert!(held < 0.7 * control, "{held} s, {control} s");
 }
 
+/// One acknowledgement for all of a window allows another window at once, more than is left of the queue of 100 packets.
+#[test]
+fn an_answer_to_a_whole_window_costs_no_second_loss() {
+    for start in ["344 ms", "352 ms", "360 ms", "368 ms"] {
+        let text = format!(
+            "[link]\nrate = \"10 Mbit/s\"\ndelay = \"25 ms\"\n\
+             [link.outages]\nprocess = \"single\"\nstart = \"{start}\"\nlength = \"2 s\"\n\
+             [workload]\nkind = \"bulk\"\nbytes = \"500 kB\"\n"
+        );
+        let elapsed = |text: &str| {
+            let result = run(&scenario(text), 0).expect("it can be simulated").result;
+            result.elapsed_s
+        };
+        let held = elapsed(&format!("{text}[outlast]\ngateway = \"hold\"\n"));
+        let control = elapsed(&text);
+        assert!(held < control, "{start}: {held} s, without {control} s");
+    }
+}
+
 #[test]
 fn hold_resumes_although_nobody_tells_of_the_outage() {
     let result = |outlast: &str| {

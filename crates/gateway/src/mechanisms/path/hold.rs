@@ -396,6 +396,7 @@ impl Hold {
                 return Verdict::Taken(TakeReason::Gathered);
             }
         }
+        self.gathered.let_go(cx.now, cx.flow.rtt.patience());
         self.gathered.clear(cx.budget);
         Verdict::Pass
     }
@@ -416,6 +417,7 @@ impl Hold {
 
     /// Gives the near host the answer that waits, if one does.
     fn hand_over(&mut self, cx: &mut Context<'_>) {
+        self.gathered.let_go(cx.now, cx.flow.rtt.patience());
         // It waits only where the rule is obeyed.
         if let Some((packet, came_at)) = self.gathered.take(cx.budget) {
             let waited = cx.now.since(came_at);
@@ -755,7 +757,8 @@ impl Hold {
             return (Verdict::Taken(TakeReason::BehindKept), Fate::Lost);
         }
         let rules = cx.rules;
-        let is_paced = cx.is_paced && observation.new_data && rules.has(HoldRule::PaceNewData);
+        let may_be_window = cx.is_paced || self.gathered.has_opened(cx.now);
+        let is_paced = may_be_window && observation.new_data && rules.has(HoldRule::PaceNewData);
         let is_at_work = self.stage.is_at_work() || is_paced;
         let Kept::Window(window) = &self.kept else {
             return (Verdict::Pass, Fate::Transmitted);

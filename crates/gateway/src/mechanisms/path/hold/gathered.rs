@@ -27,6 +27,8 @@ pub(super) struct Gathered {
     came_at: Instant,
     /// Then the newest goes to the near host; `None` if nothing waits.
     until: Option<Instant>,
+    /// Until then the near host sends all that it may send since it has heard one answer for many.
+    opened_until: Instant,
 }
 
 impl Gathered {
@@ -66,6 +68,19 @@ impl Gathered {
 
     pub(super) const fn deadline(&self) -> Option<Instant> {
         self.until
+    }
+
+    /// The near host gets one answer for all that have waited, if any have, and takes no longer than `patience` to send what
+    /// that allows: up to a whole window at once, which is more than a link's queue may hold.
+    pub(super) fn let_go(&mut self, now: Instant, patience: Duration) {
+        if !self.is_empty() {
+            self.opened_until = now + patience.clamp(SHORTEST, LONGEST);
+        }
+    }
+
+    /// Whether new data may be such a window.
+    pub(super) fn has_opened(&self, now: Instant) -> bool {
+        now < self.opened_until
     }
 
     /// Takes the newest and the time at which it came, if any waits.
