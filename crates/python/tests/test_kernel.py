@@ -107,8 +107,8 @@ def test_runs_are_those_of_the_command(tmp_path: Path, kernel: str, ferry: dict[
     assert ours.keys() == theirs.keys() and ours["runs"][0].keys() == theirs["runs"][0].keys()
     assert ours["kernel"] == theirs["kernel"]
     for document in (ours, theirs):
-        # The outage, 0.4 s of transfer, and what it takes to get going; the control sleeps on.
-        assert 2.4 < document["runs"][0]["elapsed_s"] < 3.2 < document["control"][0]["elapsed_s"]
+        # The outage, 0.4 s of transfer, and what it takes to get going.
+        assert 2.4 < document["runs"][0]["elapsed_s"] < 3.2
 
 
 def test_sweeps_are_those_of_the_command(tmp_path: Path, kernel: str, ferry: dict[str, Any]) -> None:
