@@ -43,6 +43,11 @@ pub trait Figure: Sync {
         Vec::new()
     }
 
+    /// True if its judgements depend on how fast this machine is: such are not recorded.
+    fn depends_on_machine(&self) -> bool {
+        false
+    }
+
     /// What it shows of the runs that there are; some or all may be missing.
     fn present(&self, extent: Extent, runs: &Runs) -> Part;
 }

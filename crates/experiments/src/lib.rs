@@ -13,6 +13,7 @@
 //! | [`batch`] | many runs at once |
 //! | [`moments`] | when live runs of a batch may do what is timed or much |
 //! | [`record`] | one run, after it was carried out |
+//! | [`recorded`] | the judgements as a repository keeps them, and what has changed since |
 //! | [`store`] | the files that hold the runs |
 //! | [`page`] | the report |
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ pub mod moments;
 pub mod page;
 pub mod present;
 pub mod record;
+pub mod recorded;
 pub mod run;
 pub mod setting;
 pub mod store;

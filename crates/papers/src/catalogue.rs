@@ -85,6 +85,14 @@ const fn not_run(place: &'static str, says: &'static str, reason: &'static str) 
     Entry { place, says, bound }
 }
 
+impl Entry {
+    /// True if the entry says of a number that no claim holds a measurement against it.
+    #[must_use]
+    pub fn is_not_judged(&self) -> bool {
+        self.says.contains("not judged")
+    }
+}
+
 impl Work {
     /// How many entries an experiment reproduces.
     #[must_use]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`caceres_iftode`] | figures of "Improving the Performance of Reliable Transport Protocols in Mobile Computing Environments" |
 //! | [`catalogue`] | every figure, table and claim of the works, with what reproduces each |
+//! | [`judgements`] | the judgements as they are recorded |
 //! | [`schuetz`] | figures of "Protocol Enhancements for Intermittently Connected Hosts" |
 //! | [`scott_mapp`] | figures of "Link Layer-Based TCP Optimisation for Disconnecting Networks" |
 //! | [`m_tcp`] | figures of "M-TCP: TCP for Mobile Cellular Networks" |
@@ -12,6 +13,7 @@
 
 pub mod caceres_iftode;
 pub mod catalogue;
+pub mod judgements;
 pub mod m_tcp;
 pub mod schuetz;
 pub mod scott_mapp;

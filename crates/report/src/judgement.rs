@@ -22,6 +22,10 @@
 //! assert_eq!(judged.why(), "Below what is accepted.");
 //! ```
 
+mod departure;
+
+pub use departure::{Departure, Departures};
+
 use std::borrow::Cow;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -52,10 +56,9 @@ pub struct Claim {
     pub published: Published,
     /// How far off a measurement may be and still count as the same.
     pub tolerance: Tolerance,
-    /// Why a different outcome is to be expected here, as far as that is known beforehand (another
-    /// kernel, another channel). It never changes the judgement; it is shown where that is
-    /// [`Judgement::Differs`].
-    pub departure: Option<Cow<'static, str>>,
+    /// The reason for a different outcome, as far as one is known. It never changes the judgement; it is
+    /// shown where that is [`Judgement::Differs`].
+    pub departure: Option<Departure>,
 }
 
 /// The number that a publication states, and in which sense.
@@ -281,20 +284,19 @@ impl Judged {
         }
     }
 
-    /// The known departure, where the measurement differs.
+    /// The departure, where the measurement differs.
     #[must_use]
-    pub fn departure(&self) -> Option<&str> {
-        let departure = self.claim.departure.as_deref();
+    pub fn departure(&self) -> Option<&Departure> {
+        let departure = self.claim.departure.as_ref();
         departure.filter(|_| self.judgement() == Judgement::Differs)
     }
 
-    /// The reason for the judgement, in a sentence; where the measurement differs, the known
-    /// departure follows.
+    /// The reason for the judgement, in a sentence; where the measurement differs, the departure follows.
     #[must_use]
     pub fn why(&self) -> String {
         let reason = self.reason();
         match self.departure() {
-            Some(departure) => format!("{reason} Known departure: {departure}"),
+            Some(departure) => format!("{reason} {}", departure.say()),
             None => reason.to_owned(),
         }
     }
@@ -307,30 +309,6 @@ impl Judged {
             Some(value) if value > high => "Above what is accepted.",
             Some(value) if value.is_nan() => "Not a number.",
             Some(_) => "Within the tolerance.",
-        }
-    }
-}
-
-/// The known departures of a table's claims: each stands once, in a note that the rows refer to.
-#[derive(Clone, Debug, Default)]
-pub struct Departures(Vec<String>);
-
-impl Departures {
-    /// How a row refers to the departure of `judged`; `None` if there is none to tell of.
-    pub fn refer(&mut self, judged: &Judged) -> Option<String> {
-        let departure = judged.departure()?;
-        let known = self.0.iter().position(|known| known == departure);
-        let place = known.unwrap_or_else(|| {
-            self.0.push(departure.to_owned());
-            self.0.len() - 1
-        });
-        Some(format!("departure {}", place + 1))
-    }
-
-    /// Adds the notes to `table`.
-    pub fn note(self, table: &mut Table) {
-        for (place, departure) in self.0.into_iter().enumerate() {
-            table.note(format!("Known departure {}: {departure}", place + 1));
         }
     }
 }

@@ -1,15 +1,19 @@
 //! `list`, `run` and `report` of experiments, for `outlast papers` and `outlast trials` alike.
 
+mod check;
+
+use self::check::JudgementArguments;
 use crate::failure::Failure;
 use crate::labs;
 use crate::markdown;
 use crate::progress::RunBar;
 use crate::terminal;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use outlast_experiments::batch;
 use outlast_experiments::experiment::{Experiment, Extent, named};
+use outlast_experiments::recorded::Recorded;
 use outlast_experiments::run::{self, Order, RunError, Shown};
-use outlast_report::judgement::{self, Judged, Judgement};
+use outlast_report::judgement;
 use outlast_scenario::result::World;
 use std::path::PathBuf;
 
@@ -20,16 +24,14 @@ pub(crate) struct Shelf {
     pub(crate) command: &'static str,
     /// The experiments that the subcommand lists.
     pub(crate) experiments: &'static [&'static Experiment],
+    /// The recorded judgements of an experiment in an extent; `None` if nothing is recorded on this shelf.
+    pub(crate) recorded: Option<fn(&str, Extent) -> Option<Recorded>>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
     what: ReportArguments,
-
-    /// Exit with code 1 if a claim is not reproduced, or not measured.
-    #[arg(long)]
-    check: bool,
 
     /// Runs at once, each with a link of its own.
     #[arg(long, value_name = "N", default_value_t = batch::CAPACITY, value_parser = clap::value_parser!(u32).range(1..=256))]
@@ -61,25 +63,30 @@ pub(crate) struct ReportArguments {
     /// Where runs are stored and the report is written.
     #[arg(long, value_name = "DIR", default_value = "outlast-report")]
     out: PathBuf,
+
+    #[command(flatten)]
+    judgements: JudgementArguments,
 }
 
 /// Writes the report of what is stored.
 pub(crate) fn report(shelves: &[Shelf], what: &ReportArguments) -> Result<(), Failure> {
     what.check_places()?;
-    let (_, experiment) = what.experiment(shelves)?;
-    let shown = run::report(experiment, what.extent(), &what.out);
-    show(what, experiment, &shown.map_err(failure)?)
+    let (shelf, experiment) = what.experiment(shelves)?;
+    what.judgements.refuse_impossible(shelf, experiment)?;
+    let shown = run::report(experiment, what.extent(), &what.out).map_err(failure)?;
+    show(what, experiment, &shown)?;
+    what.judgements.apply(shelf, experiment, &shown, false)
 }
 
 impl ReportArguments {
-    /// The experiment of that name, and the subcommand that lists it.
-    fn experiment(
+    /// The experiment of that name, and the shelf that has it.
+    fn experiment<'a>(
         &self,
-        shelves: &[Shelf],
-    ) -> Result<(&'static str, &'static Experiment), Failure> {
+        shelves: &'a [Shelf],
+    ) -> Result<(&'a Shelf, &'static Experiment), Failure> {
         let found = shelves
             .iter()
-            .find_map(|shelf| Some((shelf.command, named(shelf.experiments, &self.name)?)));
+            .find_map(|shelf| Some((shelf, named(shelf.experiments, &self.name)?)));
         found.ok_or_else(|| {
             let all = shelves.iter().flat_map(|shelf| shelf.experiments);
             let names: Vec<_> = all.map(|experiment| experiment.name).collect();
@@ -158,7 +165,9 @@ pub(crate) fn list(experiments: &[&Experiment]) -> Result<(), Failure> {
 
 /// Carries an experiment out, and writes its report.
 pub(crate) fn measure(shelves: &[Shelf], arguments: &RunArguments) -> Result<(), Failure> {
-    let (subcommand, experiment) = arguments.what.experiment(shelves)?;
+    let (shelf, experiment) = arguments.what.experiment(shelves)?;
+    let judgements = &arguments.what.judgements;
+    judgements.refuse_impossible(shelf, experiment)?;
     let extent = arguments.what.extent();
     arguments.what.check_places()?;
     let jobs = experiment.jobs(extent);
@@ -173,7 +182,7 @@ pub(crate) fn measure(shelves: &[Shelf], arguments: &RunArguments) -> Result<(),
         capacity: arguments.jobs,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
-        command: arguments.command(subcommand, experiment),
+        command: arguments.command(shelf.command, experiment),
         only: arguments.only.clone(),
     };
     if !jobs.iter().any(|job| order.is_wanted(&job.cell)) {
@@ -190,40 +199,7 @@ pub(crate) fn measure(shelves: &[Shelf], arguments: &RunArguments) -> Result<(),
     bar.clear();
     let shown = outcome.map_err(failure)?;
     show(&arguments.what, experiment, &shown)?;
-    if arguments.check {
-        check(&shown, !arguments.only.is_empty())
-    } else {
-        Ok(())
-    }
-}
-
-/// A claim of which nothing was measured is not reproduced: a check that measures nothing cannot fail.
-fn check(shown: &Shown, is_partial: bool) -> Result<(), Failure> {
-    let claims = shown.parts.iter().flat_map(|part| &part.claims);
-    let of = |wanted| move |claim: &&Judged| claim.judgement() == wanted;
-    let differ = claims.clone().filter(of(Judgement::Differs)).count();
-    let missing: Vec<_> = claims.clone().filter(of(Judgement::NotMeasured)).collect();
-    let remedy = match is_partial {
-        true => {
-            "leave --only out, or have it name cells of which these claims speak as well; what is \
-             measured by then is kept"
-        }
-        false => {
-            "no run gave a value that can be judged: carry the experiment out on a machine with less \
-             to do and everything that it needs, and with another --out, as what is stored is kept"
-        }
-    };
-    match (differ, missing.first()) {
-        (0, None) if claims.count() > 0 => Ok(()),
-        (0, None) => Err(anyhow!("nothing was measured of which there is a claim").into()),
-        (differ, None) => Err(anyhow!("{differ} claims are not reproduced").into()),
-        (differ, Some(first)) => Err(anyhow!(
-            "{differ} claims are not reproduced, and {} not measured, as {:?}; {remedy}",
-            missing.len(),
-            first.claim().statement
-        )
-        .into()),
-    }
+    judgements.apply(shelf, experiment, &shown, !arguments.only.is_empty())
 }
 
 fn failure(error: RunError) -> Failure {

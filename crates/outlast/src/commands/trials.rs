@@ -7,6 +7,7 @@ use crate::failure::Failure;
 pub(super) const SHELF: Shelf = Shelf {
     command: "trials",
     experiments: outlast_trials::ALL,
+    recorded: None,
 };
 
 #[derive(Debug, clap::Args)]

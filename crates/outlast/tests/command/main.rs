@@ -5,6 +5,7 @@ mod place;
 
 mod cli;
 mod corpus;
+mod judgements;
 mod kernels;
 mod manual;
 mod packaging;

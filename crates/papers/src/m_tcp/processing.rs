@@ -174,6 +174,10 @@ impl Figure for Processing {
         "Figure 17, left: processing time for a packet at the supervisor host"
     }
 
+    fn depends_on_machine(&self) -> bool {
+        true
+    }
+
     fn jobs(&self, _extent: Extent) -> Vec<Job> {
         vec![job(CELL).live(ProcessingTrial)]
     }

@@ -10,7 +10,7 @@ use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::{own_claim, share};
 use outlast_experiments::record::{Record, Runs};
-use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
+use outlast_report::judgement::{Claim, Departure, Judged, Measured, Published, Tolerance};
 use outlast_report::page::Highlight;
 use outlast_report::plot::{Axis, Curves, Point, Series};
 use outlast_report::table::{Cell, Column, Table, Tone};
@@ -128,7 +128,14 @@ pub(super) const READ_OFF: Tolerance = Tolerance::Relative(0.1);
 /// Why the worst cell, whose disconnection comes after 2 s, is slower than the paper's.
 const AFTER_SLOW_START: &str = "in the worst cell, after 2 s, slow start had just overfilled the queue and left a \
     small window. The timeout halves it, and Reno needs many seconds to fill the link again; disconnections that come \
-    later find a larger window. What window the paper's hosts had is not told.";
+    later find a larger window, and Linux 6 keeps its own (figure-12-linux-6). What window the paper's hosts had is not told.";
+/// Why connections abort later.
+const LATER: &str = "a timeout follows the round trip, which the queue lengthens from 100 ms to 190 ms as the window grows: \
+    nine retransmissions and the wait after them take 156 to 195 s here. With a receive buffer of 128 kB, which leaves the queue empty, \
+    all connections abort beyond 143 s with an assumed time of readdressing, and beyond 156 s with HIP.";
+/// Why a few lengths do not give the median of many.
+const FEW_LENGTHS: &str = "the quick extent has two lengths beyond 143 s, 156 and 208 s; over the five of the full one the median is \
+    within the published range.";
 /// Why readdressing takes less than the paper says of it.
 const SOONER: &str = "readdressing here is three messages, UPDATE, its answer with an echo request, and the echo, so that the \
     correspondent knows of the new address one and a half round trips after the mobile has it.";
@@ -176,6 +183,14 @@ impl Figure for Surface {
 }
 
 impl Surface {
+    /// The reason for slow cells with the trigger, between hosts that have it: those with Linux 2.4.
+    fn after_slow_start(&self) -> Option<Departure> {
+        match self.readdressing {
+            Readdressing::Assumed(_) | Readdressing::Hip => Some(AFTER_SLOW_START.into()),
+            Readdressing::AssumedToday(_) | Readdressing::Today => None,
+        }
+    }
+
     fn of<'a>(&self, runs: &'a Runs, up: u32, down: u32) -> &'a [Record] {
         single::of(runs, self.variant, self.readdressing, up, down)
     }
@@ -336,6 +351,21 @@ pub(super) fn extreme(values: &[f64], of: fn(f64, f64) -> f64) -> Option<Measure
     })
 }
 
+/// Section 4.1.1: no connection outlives a long disconnection.
+fn aborted_beyond(figure: &Surface, extent: Extent, runs: &Runs) -> Judged {
+    Claim {
+        departure: Some(LATER.into()),
+        ..claim(
+            "section 4.1.1",
+            "Beyond 143 s all connections abort.",
+            Unit::Share,
+            Published::AtLeast(1.0),
+            Tolerance::Exact,
+        )
+    }
+    .judge(figure.aborted(extent, runs, |down| down > 143))
+}
+
 fn of_tcp(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
     let at = |down| {
         figure
@@ -351,14 +381,7 @@ fn of_tcp(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
             Tolerance::Exact,
         )
         .judge(figure.aborted(extent, runs, |down| down <= 130)),
-        claim(
-            "section 4.1.1",
-            "Beyond 143 s all connections abort.",
-            Unit::Share,
-            Published::AtLeast(1.0),
-            Tolerance::Exact,
-        )
-        .judge(figure.aborted(extent, runs, |down| down > 143)),
+        aborted_beyond(figure, extent, runs),
         claim(
             "section 4.1.1",
             "In the worst case the net transmission time exceeds 100 s.",
@@ -431,13 +454,16 @@ fn of_user_timeout(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged>
             Tolerance::Absolute(0.1),
         )
         .judge(extreme(&changes, f64::max)),
-        claim(
-            "section 4.1.2",
-            "After long disconnections, beyond 143 s, most connections take 105 to 140 s (median).",
-            Unit::Seconds,
-            Published::Between(105.0, 140.0),
-            READ_OFF,
-        )
+        Claim {
+            departure: Some(FEW_LENGTHS.into()),
+            ..claim(
+                "section 4.1.2",
+                "After long disconnections, beyond 143 s, most connections take 105 to 140 s (median).",
+                Unit::Seconds,
+                Published::Between(105.0, 140.0),
+                READ_OFF,
+            )
+        }
         .judge(middle(&long)),
     ]
 }
@@ -467,7 +493,12 @@ fn of_trigger(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged> {
         }
         .judge(extreme(&all, f64::max)),
         Claim {
-            departure: Some(AFTER_SLOW_START.into()),
+            departure: Some(
+                format!(
+                    "{AFTER_SLOW_START} The paper disagrees with itself: its 27 s at most (section 4.1.3) are 78 % of the best case of 21 s."
+                )
+                .into(),
+            ),
             ..claim(
                 "section 4.1.4",
                 "Performance is within 72 to 86 % of the best case of 21 s (worst cell).",
@@ -543,24 +574,30 @@ fn of_readdressing(figure: &Surface, extent: Extent, runs: &Runs) -> Vec<Judged>
             )
         }
         .judge(extreme(&times, f64::max)),
-        own_claim(
-            figure.name,
-            "Every cell has at least 98 % of the performance of constant connectivity plus three round trips \
-             (worst cell).",
-            Unit::Share,
-            Published::AtLeast(0.98),
-        )
+        Claim {
+            departure: figure.after_slow_start(),
+            ..own_claim(
+                figure.name,
+                "Every cell has at least 98 % of the performance of constant connectivity plus three round trips \
+                 (worst cell).",
+                Unit::Share,
+                Published::AtLeast(0.98),
+            )
+        }
         .judge(share),
     ]
 }
 
 fn own(figure: &Surface, extent: Extent, runs: &Runs) -> Judged {
-    own_claim(
-        figure.name,
-        "With the trigger the median of every cell is within 2 % of constant connectivity plus \
-         readdressing (worst cell).",
-        Unit::Share,
-        Published::AtMost(1.02),
-    )
+    Claim {
+        departure: figure.after_slow_start(),
+        ..own_claim(
+            figure.name,
+            "With the trigger the median of every cell is within 2 % of constant connectivity plus \
+             readdressing (worst cell).",
+            Unit::Share,
+            Published::AtMost(1.02),
+        )
+    }
     .judge(figure.worst_ratio(extent, runs))
 }

@@ -42,6 +42,7 @@ impl Figure for Figure09 {
             "while it recovers, today's Linux looks at every ACK for what to retransmit, at a repeated \
              one too; after the other outages it waits as the paper says.",
         );
+        let claim = self.bed.departing_in_sim(claim, traces::ACKNOWLEDGED_AGAIN);
         traces::part(
             self.bed,
             runs,

@@ -19,6 +19,11 @@ pub struct Section543;
 
 const TABLE: &HelpTable = &table_5_2::TABLE;
 
+/// Why fewer round trips are saved than published.
+const LESS_SAVED: &str = "the thesis's tables 4.5 and 5.2 give 7.67. Here a tenth of the hand-offs with losses costs a timeout all the \
+    same, for the reason that table 5.2 gives: without them 7.03 are saved. The rest is AIX without help, which idles for 7.06 round trips on \
+    average here, and for 7.56 in table 4.5.";
+
 /// What help saves in one row of the table.
 #[derive(Clone, Copy, Debug)]
 struct Saving {
@@ -135,13 +140,16 @@ fn claims(runs: &Runs, savings: &[Option<Saving>]) -> Vec<Judged> {
         )
         .judge(those(|saving| saving.round_trips() * saving.round_trip_s > 1.0)),
         // Half a round trip for the rounding, and what a mean of ten hand-offs may be off.
-        claim(
-            "section 5.4.3",
-            "The scheme saves 8 round trips (mean over the rows).",
-            Unit::Number,
-            Published::About(8.0),
-            Tolerance::Absolute(0.5 + ROUND_TRIPS),
-        )
+        Claim {
+            departure: Some(LESS_SAVED.into()),
+            ..claim(
+                "section 5.4.3",
+                "The scheme saves 8 round trips (mean over the rows).",
+                Unit::Number,
+                Published::About(8.0),
+                Tolerance::Absolute(0.5 + ROUND_TRIPS),
+            )
+        }
         .judge(mean(known.iter().map(Saving::round_trips))),
     ]
 }

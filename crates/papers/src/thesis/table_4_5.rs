@@ -72,6 +72,7 @@ pub static TABLE: HandoffTable = HandoffTable {
             Duration::from_millis(200),
             BEATS,
         ),
+        (Duration::from_millis(2_550), Duration::from_secs(1), BEATS),
         (
             Duration::from_millis(2_050),
             Duration::from_millis(500),
