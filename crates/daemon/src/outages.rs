@@ -155,6 +155,8 @@ impl Outages {
         match (event.state, open) {
             (LinkState::Down, Some(open)) if open.stage == Stage::Down => {}
             (LinkState::Down, _) => {
+                // The carrier is lost when that is told; other indicators are late.
+                let since = since.filter(|_| event.indicator != Indicator::Carrier);
                 let began = since.map_or(now, |(_, since)| since.min(now));
                 self.begin(Outage::new(event.link, event.indicator, began));
             }
