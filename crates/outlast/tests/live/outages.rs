@@ -39,8 +39,9 @@ fn is_on_record(over: Over) {
     let before = clock::now();
     path.cut();
     let cut = clock::now();
-    let status = daemon.status_when("something that is held", keeps_something);
-    assert_eq!(status["outages"][0]["stage"], "down", "{status:#}");
+    daemon.status_when("an outage that is on record", |status| {
+        keeps_something(status) && status["outages"][0]["stage"] == "down"
+    });
     let by_itself = transfer.wait_for_long_timeout();
     let mending = clock::now();
     let up = path.mend();
