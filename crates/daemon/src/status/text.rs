@@ -85,13 +85,18 @@ impl Status {
                 &format!("{cap} {count}: {}", uncapital(what)),
             );
         }
+        self.tell_past(&mut line);
+        text
+    }
+
+    /// The last outages, and the last connections that moved again.
+    fn tell_past(&self, line: &mut dyn FnMut(&str, &str)) {
         for outage in self.outages.iter().rev().take(OUTAGES) {
             line("outage", &outage.to_text_ago());
         }
         for resume in self.resumes.iter().rev().take(RESUMES) {
             line("resumed", &resume.to_text());
         }
-        text
     }
 
     /// Peers, neighbours, and links that are doubted.
