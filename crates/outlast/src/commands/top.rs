@@ -15,6 +15,8 @@ use outlast_linux::signal::Termination;
 use outlast_linux::waker::Waker;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde_json::Value;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -135,7 +137,11 @@ impl Top {
                     self.look(now);
                     break;
                 }
-                if event::poll(next_look.since(now).min(PATIENCE))? {
+                let patience = next_look.since(now).min(PATIENCE);
+                if is_gone_within(patience, &io::stdin())? {
+                    return Ok(());
+                }
+                if event::poll(Duration::ZERO)? {
                     if self.hear()? == Next::Quit {
                         return Ok(());
                     }
@@ -165,5 +171,22 @@ impl Top {
             }
             Err(_) => self.view.trouble = Some("the daemon does not answer; asked again".into()),
         }
+    }
+}
+
+/// Waits for a key; true if the terminal was closed: who reads its keys would find their end again and again.
+fn is_gone_within(patience: Duration, terminal: &io::Stdin) -> io::Result<bool> {
+    let patience = Timespec {
+        tv_sec: 0,
+        tv_nsec: patience.subsec_nanos().into(),
+    };
+    let mut look = [PollFd::new(terminal, PollFlags::IN)];
+    match poll(&mut look, Some(&patience)) {
+        Ok(_) => Ok(look[0]
+            .revents()
+            .intersects(PollFlags::HUP | PollFlags::ERR)),
+        // A signal came first, perhaps as the terminal has another size.
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
