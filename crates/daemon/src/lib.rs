@@ -24,6 +24,7 @@ mod metrics;
 pub mod mobility;
 mod operations;
 mod orphans;
+mod outages;
 mod outbox;
 #[cfg(test)]
 mod page;
@@ -49,6 +50,7 @@ use indicators::{INTERFACE, Indication, Indicators};
 use logging::Logging;
 use metrics::{MetricsSocket, Tally};
 use orphans::Orphans;
+use outages::Outages;
 use outlast_base::time::Instant;
 use outlast_compression::Compression;
 use outlast_gateway::gateway::{Gateway, GatewayConfig};
@@ -151,6 +153,7 @@ struct Daemon {
     metrics: Option<MetricsSocket>,
     tally: Tally,
     resumes: Resumes,
+    outages: Outages,
     poller: Poller,
     timer: Timer,
     wakers: Wakers,
@@ -216,6 +219,7 @@ impl Daemon {
             metrics,
             tally: Tally::new(),
             resumes: Resumes::default(),
+            outages: Outages::open(&settings.interface),
             poller,
             timer,
             wakers,
@@ -259,7 +263,7 @@ impl Daemon {
     /// 4. If the guardian let packets pass without the gateway, because this process stood still, the gateway learns what
     ///    it missed, and the clock is read once more.
     /// 5. What is due is done: the gateway's deadlines, those of agents and orphans, and questions for peers, before which
-    ///    network changes are heard.
+    ///    network changes are heard. Records of outages are closed.
     /// 6. On the eBPF path, links on which one-sided connections wait for an answer are diverted to user space, and links
     ///    for which nothing is left to do are left to the kernel at the next look, 50 ms after a change, later every two seconds:
     ///    all that waits in the queue is judged, the rules change, and what came meanwhile is judged, too. A second after
@@ -274,6 +278,7 @@ impl Daemon {
         loop {
             now = self.notice_stall(now)?;
             self.handle_due(now)?;
+            self.account_outages(now);
             self.settle_path(now)?;
             self.timer.set(self.next_deadline())?;
             let ready: Vec<Ready> = self.poller.wait()?.collect();
@@ -324,6 +329,7 @@ impl Daemon {
             self.asker.poll_timeout(),
             self.agents.as_ref().and_then(Driver::poll_timeout),
             self.orphans.poll_timeout(),
+            self.outages.poll_timeout(),
             self.service.poll_timeout(),
             self.control.poll_timeout(),
             self.metrics.as_ref().and_then(MetricsSocket::poll_timeout),

@@ -9,6 +9,7 @@ use super::clients::{Clients, Heard, Stream};
 use super::config::Endpoint;
 use super::control::listen;
 use super::listening::{self, Door};
+use super::outages::Outage;
 use super::status::{Agents, Kernel, Status, indicator, state};
 use anyhow::Context;
 use outlast_base::time::{Duration, Instant};
@@ -29,6 +30,7 @@ use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 
 /// The longest request in bytes, headers and all.
 const LONGEST: usize = 8192;
@@ -37,6 +39,8 @@ const LONGEST: usize = 8192;
 const RESUME_SECONDS: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 ];
+/// What `outlast_outage_seconds` tells apart, in seconds: less than a retransmission timeout, a tunnel, a journey underground.
+const OUTAGE_SECONDS: [f64; 9] = [0.2, 1.0, 3.0, 10.0, 30.0, 60.0, 180.0, 600.0, 3600.0];
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 pub(super) type Labels = Vec<(&'static str, String)>;
@@ -49,6 +53,9 @@ const BACKLOG: i32 = 128;
 pub(super) struct Tally {
     resumes: Histogram,
     link_changes: Family<Labels, Counter>,
+    outages: Histogram,
+    saved: Counter<f64, AtomicU64>,
+    not_helped: Counter,
     reloads: Reloads,
 }
 
@@ -57,6 +64,9 @@ impl Tally {
         Self {
             resumes: Histogram::new(RESUME_SECONDS),
             link_changes: Family::default(),
+            outages: Histogram::new(OUTAGE_SECONDS),
+            saved: Counter::default(),
+            not_helped: Counter::default(),
             reloads: Reloads::new(),
         }
     }
@@ -80,6 +90,15 @@ impl Tally {
             ("indicator", indicator(event.indicator).into()),
         ];
         self.link_changes.get_or_create(&labels).inc();
+    }
+
+    /// Counts an outage whose record is closed.
+    pub(super) fn note_outage(&self, outage: &Outage) {
+        if let Some(length) = outage.length() {
+            self.outages.observe(length.as_secs_f64());
+        }
+        self.saved.inc_by(outage.saved.as_secs_f64());
+        self.not_helped.inc_by(outage.not_helped);
     }
 
     pub(super) fn note_reload(&mut self, is_good: bool) {
@@ -121,6 +140,7 @@ pub(super) fn exposition(status: &Status, tally: &Tally) -> String {
         "Changes of a link's state, and which indicator told them",
         tally.link_changes.clone(),
     );
+    register_outages(&mut registry, tally);
     tally.reloads.register_count(&mut registry);
     registry.register(
         "resume_seconds",
@@ -130,6 +150,25 @@ pub(super) fn exposition(status: &Status, tally: &Tally) -> String {
     let mut text = String::new();
     encode(&mut text, &registry).expect("a string takes everything written to it");
     text
+}
+
+/// What is counted of outages whose records are closed, two seconds after link-up.
+fn register_outages(registry: &mut Registry, tally: &Tally) {
+    registry.register(
+        "outage_seconds",
+        "How long links were away",
+        tally.outages.clone(),
+    );
+    registry.register(
+        "saved_seconds",
+        "Time that connections resumed sooner than by their own timers, about, of all connections together",
+        tally.saved.clone(),
+    );
+    registry.register(
+        "not_helped",
+        "Connections that had not resumed two seconds after link-up, or that only the other end could help",
+        tally.not_helped.clone(),
+    );
 }
 
 /// What is counted of neighbours, and of what is frozen.

@@ -76,6 +76,7 @@ impl Daemon {
                 Event::Link(event) => {
                     let peer = event.link.peer.map(tracing::field::display);
                     self.tally.note_link(&event);
+                    self.outages.note_link(now, &event);
                     let (state, by) = (state(event.state), indicator(event.indicator));
                     tracing::info!(%state, %by, peer, "link");
                     if event.state == LinkState::Up {
@@ -86,13 +87,20 @@ impl Daemon {
                 Event::Silent { link, since } => {
                     let peer = link.peer.map(tracing::field::display);
                     let for_s = now.since(since).as_secs_f64();
+                    self.outages.note_silent(link, since);
                     tracing::info!(peer, for_s, "silent");
                 }
-                Event::Resumed { flow, after } => {
+                Event::Resumed {
+                    flow,
+                    link,
+                    after,
+                    round_trip,
+                } => {
                     let after_s = after.as_secs_f64();
                     tracing::debug!(near = %flow.near, far = %flow.far, after_s, "resumed");
                     self.tally.note_resume(after);
                     self.resumes.note(now, flow, after);
+                    self.outages.note_resumed(flow, link, after, round_trip);
                 }
                 Event::Frozen { flow } => {
                     tracing::debug!(near = %flow.near, far = %flow.far, "frozen");

@@ -2,13 +2,17 @@
 
 mod flows;
 mod neighbours;
+mod outages;
 pub(crate) mod text;
+
+pub use text::{soon, time};
 
 use super::Daemon;
 use super::indicators::INTERFACE;
 use super::path::{DataPath, KernelPath, PathCounters};
 pub(crate) use flows::Flow;
 pub(super) use neighbours::Agents;
+pub(super) use outages::Saved;
 use outlast_base::time::{Duration, Instant};
 use outlast_base::units::BitRate;
 use outlast_compression::Compression;
@@ -16,6 +20,7 @@ use outlast_gateway::gateway::{DampedLink, Gateway, SilentLink};
 use outlast_gateway::limits::Limits;
 use outlast_gateway::links::{Indicator, LinkId, LinkState};
 use outlast_gateway::tracking::FlowKey;
+use outlast_linux::clock;
 use outlast_linux::tracker::TrackerMemory;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -59,9 +64,15 @@ pub struct Status {
     pub(crate) held_bytes: u64,
     /// Kept of everything else.
     pub(crate) held_other_bytes: u64,
+    /// Memory of the daemon's process; `None` if the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resident_bytes: Option<u64>,
     pub(crate) counters: Counters,
     /// The newest last.
     pub(crate) resumes: Vec<Resume>,
+    /// The last outages of links, the newest last.
+    #[serde(default)]
+    pub(crate) outages: Vec<Saved>,
     /// What may be tracked and kept.
     pub(crate) limits: Caps,
     /// The link's rate, if it is known.
@@ -375,6 +386,7 @@ impl Status {
             after_s: after.as_secs_f64(),
             ago_s: now.since(*at).as_secs_f64(),
         });
+        let outages = daemon.outages.told(now, clock::unix_offset());
         let info = settings.mechanism.0.info();
         let kernel = path.kernel().and_then(Kernel::of);
         let unused = outlast_compression::Counters::default();
@@ -403,6 +415,7 @@ impl Status {
                 .max(gateway.flows()),
             held_bytes: gateway.held().0,
             held_other_bytes: gateway.held_other().0,
+            resident_bytes: resident_bytes(),
             counters: Counters::of(
                 gateway,
                 path,
@@ -410,6 +423,7 @@ impl Status {
                 indicators.refused(),
             ),
             resumes: resumes.collect(),
+            outages: outages.collect(),
             limits: Caps::from(&settings.limits),
             rate_bits_per_s: settings.rate.map(BitRate::bits_per_second),
             metrics: settings.metrics.as_ref().map(ToString::to_string),
@@ -544,6 +558,14 @@ impl Counters {
             ..self
         }
     }
+}
+
+/// Memory of this process that is in use (proc_pid_status(5)); `None` if the kernel does not tell.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mut lines = status.lines();
+    let kilobytes = lines.find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix("kB"))?;
+    Some(kilobytes.trim().parse::<u64>().ok()? * 1024)
 }
 
 #[cfg(test)]

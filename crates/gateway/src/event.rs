@@ -39,8 +39,12 @@ pub enum Event {
     Resumed {
         /// The flow.
         flow: FlowKey,
+        /// Its link.
+        link: LinkId,
         /// Time since link-up.
         after: Duration,
+        /// Smoothed round-trip time across the link before the outage, if it was measured.
+        round_trip: Option<Duration>,
     },
     /// A segment was acknowledged for the flow's far host: the gateway has the only copy. Whoever
     /// makes that known, or writes it down, does so before the packets that the gateway wants sent.

@@ -62,6 +62,7 @@ mod passing;
 mod release;
 mod report;
 mod rivals;
+pub mod sender_timer;
 mod sending;
 mod service;
 mod takeover;

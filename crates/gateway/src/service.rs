@@ -207,7 +207,12 @@ impl Service {
         self.memory
             .note_served(far_host, &mut connection.held, used);
         if let Some(after) = resumed {
-            outbox.tell(Event::Resumed { flow: *key, after });
+            outbox.tell(Event::Resumed {
+                flow: *key,
+                link: connection.link,
+                after,
+                round_trip: connection.tracked.rtt.measured(),
+            });
         }
         if let Some((direction, packet, reason)) = instead {
             // In its place among what crosses, so that no turn is waited for.

@@ -2,7 +2,7 @@
 
 use crate::commands::{
     agents, completions, demo, doctor, guest_run, hip, kernels, lab, man, mobile_ip, notify,
-    papers, reload, run, setup, sim, status, sweep, trace, trials,
+    papers, reload, run, setup, sim, status, sweep, top, trace, trials,
 };
 use clap::{Parser, Subcommand};
 
@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Run(run::Arguments),
     /// Show the state of a running daemon.
     Status(status::Arguments),
+    /// Watch a running daemon: its links, outages, what they saved, and connections.
+    Top(top::Arguments),
     /// Tell a running daemon that its link, or a peer's, is gone or back.
     Notify(notify::Arguments),
     /// Make a running daemon read its configuration file again.

@@ -22,5 +22,6 @@ pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod sweep;
 mod sweep_in_guests;
+pub(crate) mod top;
 pub(crate) mod trace;
 pub(crate) mod trials;

@@ -12,6 +12,7 @@ mod progress;
 mod setup;
 mod shown;
 mod terminal;
+mod top;
 mod trace;
 mod virtual_time;
 
@@ -46,6 +47,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Run(arguments) => commands::run::run(&arguments, cli.verbose),
         Command::Setup(arguments) => commands::setup::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
+        Command::Top(arguments) => commands::top::run(&arguments),
         Command::Reload(arguments) => commands::reload::run(&arguments),
         Command::Agents(arguments) => commands::agents::run(&arguments),
         Command::Hip(arguments) => commands::hip::run(&arguments),

@@ -12,6 +12,8 @@ use std::net::IpAddr;
 const PEERS: usize = 10;
 /// What values stand behind, for those that take more than a line.
 const INDENT: &str = "              ";
+/// Outages of which is told.
+const OUTAGES: usize = 5;
 /// Connections that moved again of which is told.
 const RESUMES: usize = 5;
 
@@ -48,6 +50,10 @@ impl Status {
         self.tell_links(&mut line);
         line("flows", &format!("{} of {}", self.flows, self.limits.flows));
         line("held", &self.held());
+        if let Some(resident) = self.resident_bytes {
+            let resident = Unit::Bytes.show(resident as f64);
+            line("memory", &format!("{resident} of this process"));
+        }
         if let Some(tables) = &self.tables {
             line("tables", &tables.to_text());
         }
@@ -79,10 +85,18 @@ impl Status {
                 &format!("{cap} {count}: {}", uncapital(what)),
             );
         }
+        self.tell_past(&mut line);
+        text
+    }
+
+    /// The last outages, and the last connections that moved again.
+    fn tell_past(&self, line: &mut dyn FnMut(&str, &str)) {
+        for outage in self.outages.iter().rev().take(OUTAGES) {
+            line("outage", &outage.to_text_ago());
+        }
         for resume in self.resumes.iter().rev().take(RESUMES) {
             line("resumed", &resume.to_text());
         }
-        text
     }
 
     /// Peers, neighbours, and links that are doubted.
@@ -341,7 +355,8 @@ impl Resume {
             ago_s,
         } = self;
         format!(
-            "{near} - {far}, {after_s:.3} s after link-up, {} ago",
+            "{near} - {far}, {} after link-up, {} ago",
+            soon(*after_s),
             time(*ago_s)
         )
     }
@@ -362,7 +377,8 @@ fn uncapital(sentence: &str) -> String {
 }
 
 /// A time as people say it: `4.2 s`, `3 min 20 s`, `5 h 7 min`, `12 d 3 h`.
-pub(crate) fn time(seconds: f64) -> String {
+#[must_use]
+pub fn time(seconds: f64) -> String {
     // A negative time is none: it was measured a moment later.
     let whole = seconds.max(0.0) as u64;
     match whole {
@@ -373,9 +389,34 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
+/// A time that may be very short: `under 0.1 ms`, `0.4 ms`, `31 ms`, else as [`time`]; never zero.
+#[must_use]
+pub fn soon(seconds: f64) -> String {
+    let millis = seconds * 1_000.0;
+    match millis {
+        ..0.1 => "under 0.1 ms".into(),
+        0.1..9.95 => format!("{millis:.1} ms"),
+        9.95..999.5 => format!("{millis:.0} ms"),
+        _ => time(seconds),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_time_is_so_short_that_it_is_none() {
+        for (seconds, said) in [
+            (0.0, "under 0.1 ms"),
+            (0.000_4, "0.4 ms"),
+            (0.031, "31 ms"),
+            (0.999_7, "1.0 s"),
+            (61.0, "1 min 1 s"),
+        ] {
+            assert_eq!(soon(seconds), said);
+        }
+    }
 
     #[test]
     fn times_are_said_as_people_say_them() {

@@ -136,6 +136,12 @@ fn a_shell_needs_a_running_lab() {
 }
 
 #[test]
+fn a_view_wants_a_terminal_and_says_what_does_not() {
+    let said = Place::new().run(["top", "--control", "nobody.sock"]);
+    said.refuses(2, &["wants a terminal", "`outlast status --json`"]);
+}
+
+#[test]
 fn a_registry_that_others_may_write_to_is_not_trusted() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();

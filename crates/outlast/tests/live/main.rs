@@ -37,6 +37,7 @@ mod nat;
 mod neighbours;
 mod noticed_late;
 mod operating;
+mod outages;
 mod ports;
 mod queues;
 mod reload;
