@@ -39,7 +39,7 @@ const LONGEST: usize = 8192;
 const RESUME_SECONDS: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 ];
-/// What `outlast_outage_seconds` tells apart, in seconds: less than a retransmission timeout, a tunnel, a journey underground.
+/// Bounds of `outlast_outage_seconds`, in seconds: less than a retransmission timeout, a tunnel, a journey underground.
 const OUTAGE_SECONDS: [f64; 9] = [0.2, 1.0, 3.0, 10.0, 30.0, 60.0, 180.0, 600.0, 3600.0];
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -152,7 +152,7 @@ pub(super) fn exposition(status: &Status, tally: &Tally) -> String {
     text
 }
 
-/// What is counted of outages whose records are closed, two seconds after link-up.
+/// Counts of outages whose records are closed, two seconds after link-up.
 fn register_outages(registry: &mut Registry, tally: &Tally) {
     registry.register(
         "outage_seconds",

@@ -69,7 +69,7 @@ pub(super) struct Outage {
     pub(super) left: Vec<(FlowKey, Reason)>,
 }
 
-/// How far an outage has come.
+/// Progress of an outage.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stage {
     /// The link is down.
@@ -88,7 +88,7 @@ pub(super) struct Resumption {
     pub(super) flow: FlowKey,
     /// From link-up until new bytes were acknowledged.
     pub(super) after: Duration,
-    /// What that would have been without the gateway, about; `None` if the outage's length is not known.
+    /// The same time without the gateway, about; `None` if the outage's length is not known.
     pub(super) without: Option<Duration>,
 }
 
@@ -209,7 +209,7 @@ impl Outages {
         self.journal = Some(journal);
     }
 
-    /// When [`Daemon::account_outages`] is due.
+    /// Time at which [`Daemon::account_outages`] is due.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.records.iter().filter_map(Outage::due).min()
     }
@@ -242,7 +242,7 @@ impl Outage {
         }
     }
 
-    /// When the link came back; `None` while it is away.
+    /// Time of the link's return; `None` while it is away.
     pub(super) const fn ended(&self) -> Option<Instant> {
         match self.stage {
             Stage::Down => None,
@@ -296,8 +296,12 @@ impl Outage {
     /// Notes the connections that were not helped, for the reason that `why` gives.
     fn leave(&mut self, gateway: &Gateway, why: impl Fn(&Self, &FlowReport) -> Option<Reason>) {
         for flow in gateway.flow_reports() {
-            let is_left = self.is_of(flow.link) && !self.moved.contains(&flow.key);
-            let Some(reason) = why(self, &flow).filter(|_| is_left) else {
+            if !self.is_of(flow.link) {
+                continue;
+            }
+            // Few have a reason; only these are looked for among those that have moved.
+            let reason = why(self, &flow);
+            let Some(reason) = reason.filter(|_| !self.moved.contains(&flow.key)) else {
                 continue;
             };
             self.not_helped += 1;

@@ -239,7 +239,7 @@ pub(crate) struct Link {
     pub(crate) state: String,
     /// For how long.
     pub(crate) for_s: f64,
-    /// Which indicator said so.
+    /// The indicator that said so.
     #[serde(default)]
     pub(crate) by: String,
 }

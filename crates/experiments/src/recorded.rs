@@ -53,7 +53,7 @@ pub struct Change {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("line {line}: neither a figure in brackets nor a judgement with its claim")]
 pub struct ParseError {
-    /// Which line, counted from one.
+    /// The line, counted from one.
     pub line: usize,
 }
 

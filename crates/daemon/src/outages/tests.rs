@@ -36,7 +36,7 @@ fn gateway() -> Gateway {
     })
 }
 
-/// What is told of outages that are closed by `now`.
+/// Tells of outages that are closed by `now`.
 fn closed(outages: &mut Outages, now: Instant) -> Vec<String> {
     let mut told = Vec::new();
     outages.handle_timeout(now, &gateway(), |one| {

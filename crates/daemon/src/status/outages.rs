@@ -16,7 +16,7 @@ pub(crate) struct Saved {
     pub(crate) start: String,
     /// So far, if it is not over; `null` if nobody knows when it began.
     pub(crate) length_s: Option<f64>,
-    /// Which indicator said so.
+    /// The indicator that said so.
     pub(crate) by: String,
     /// `down`, `settling` for two seconds after link-up, or `over`.
     pub(crate) stage: String,
@@ -45,7 +45,7 @@ pub(crate) struct Moved {
     pub(crate) far: String,
     /// From link-up until something new was acknowledged.
     pub(crate) after_s: f64,
-    /// What that would have been by itself, about.
+    /// The same time by itself, about.
     pub(crate) without_s: Option<f64>,
 }
 
@@ -142,7 +142,7 @@ impl Saved {
         format!("{of}{length} ({})", self.by)
     }
 
-    /// What became of the connections.
+    /// The connections' fates.
     fn outcome(&self) -> String {
         let mut parts = Vec::new();
         if self.resumed > 0 {

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// Connections that are asked for.
 const CONNECTIONS: usize = 200;
-/// How long a signal waits to be heard.
+/// The longest time that a signal waits to be heard.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, clap::Args)]

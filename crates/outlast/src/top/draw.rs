@@ -168,7 +168,7 @@ fn joined(parts: &[String], columns: usize) -> String {
     told
 }
 
-/// What was counted in the last seconds.
+/// Counts of the last seconds.
 fn rates_of(history: &History) -> Vec<String> {
     let rates = history.rates();
     let words = |name: &str| {

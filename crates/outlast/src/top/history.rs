@@ -10,7 +10,7 @@ const RATE_S: f64 = 5.0;
 /// Looks that are remembered; the oldest goes first.
 const REMEMBERED: usize = 600;
 
-/// What was seen of a daemon.
+/// Looks at a daemon.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     latest: Snapshot,
@@ -56,7 +56,7 @@ impl History {
         &self.latest
     }
 
-    /// How often each thing was counted in a second of the last ones; nothing before there were two looks.
+    /// Counts in a second of the last ones; nothing before there were two looks.
     pub(crate) fn rates(&self) -> Vec<(&str, f64)> {
         let Some(last) = self.moments.back() else {
             return Vec::new();

@@ -57,7 +57,7 @@ pub(crate) struct Outage {
     pub(crate) helped: Option<u64>,
     /// The slowest of them, from link-up.
     pub(crate) slowest_s: Option<f64>,
-    /// What one of them would have waited by itself at most, about.
+    /// The longest wait of one of them by itself, about.
     pub(crate) without_s: Option<f64>,
     pub(crate) saved_s: Option<f64>,
     pub(crate) not_helped: Option<u64>,
@@ -75,7 +75,7 @@ pub(crate) struct Flow {
     pub(crate) rtt_s: Option<f64>,
     pub(crate) idle_s: f64,
     pub(crate) doing: String,
-    /// How long after link-up it resumed, of late.
+    /// Time from link-up until it last resumed.
     pub(crate) resumed_s: Option<f64>,
 }
 
@@ -87,7 +87,7 @@ impl Flow {
 }
 
 impl Snapshot {
-    /// What a status document says.
+    /// The content of a status document.
     pub(crate) fn of(document: &Value) -> Self {
         let role = text(&document["role"]);
         let mut snapshot = match role.as_str() {

@@ -1,4 +1,4 @@
-//! What the user wants to see, and the keys that say so.
+//! The user's wishes, and the keys that say so.
 
 use super::snapshot::{Flow, Snapshot};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -9,7 +9,7 @@ const LONGEST_FILTER: usize = 60;
 /// Rows that a page key goes on.
 const PAGE: usize = 10;
 
-/// What connections are sorted by.
+/// Order of connections.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Sort {
     /// Those that stall first, of these the ones that keep the most.
@@ -61,7 +61,7 @@ impl Sort {
     }
 }
 
-/// What is shown of a history.
+/// The part of a history that is shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     pub(crate) sort: Sort,
@@ -80,7 +80,7 @@ pub(crate) struct View {
     pub(crate) trouble: Option<String>,
 }
 
-/// What a key asks for.
+/// A key's wish.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Next {
     Draw,

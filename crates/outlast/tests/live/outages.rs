@@ -1,6 +1,6 @@
 //! Records of outages: what a running gateway says of each, and of what it saved.
 //!
-//! Where this machine lacks what that needs, a test says so and ends.
+//! On a machine that lacks what it needs, a test says so and ends.
 
 use crate::path::{Daemon, MOBILE, Over, Path, Transfer, Version, keeps_something};
 use crate::support::Place;

@@ -55,7 +55,7 @@ impl From<String> for Departure {
 }
 
 impl Departures {
-    /// How a row refers to the departure of `judged`; `None` if there is none to tell of.
+    /// A row's reference to the departure of `judged`; `None` if there is none to tell of.
     pub fn refer(&mut self, judged: &Judged) -> Option<String> {
         let departure = judged.departure()?;
         let known = self.0.iter().position(|known| known == departure);

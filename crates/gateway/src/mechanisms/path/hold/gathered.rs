@@ -78,7 +78,7 @@ impl Gathered {
         }
     }
 
-    /// Whether new data may be such a window.
+    /// True while new data may be such a window.
     pub(super) fn has_opened(&self, now: Instant) -> bool {
         now < self.opened_until
     }
