@@ -17,18 +17,20 @@ use outlast_gateway::links::{Indicator, LinkEvent, LinkId, LinkState};
 use outlast_gateway::sender_timer;
 use outlast_gateway::tracking::{FlowKey, Phase};
 use outlast_linux::clock;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 /// Outages that are remembered; the oldest goes first.
 const REMEMBERED: usize = 64;
 /// Connections of one outage that are named; of others only how many there are.
 const NAMED: usize = 16;
-/// Connections that resumed of which the keys are kept until the record is closed.
-const MOVED: usize = 1024;
+/// Connections of which it is remembered until the record is closed that they resumed, or did not.
+const KNOWN: usize = 1 << 16;
 /// Silent links whose beginning is remembered.
 const SUSPECTED: usize = 64;
 /// Time after link-up in which connections are expected to move.
 const SETTLING: Duration = Duration::from_secs(2);
+/// The journal is written no more often.
+const JOURNAL_PAUSE: Duration = Duration::from_secs(5);
 /// A receiver that heard its far host so shortly before a silence may have been amid a download.
 const AMID: Duration = Duration::from_millis(500);
 
@@ -38,6 +40,10 @@ pub(super) struct Outages {
     /// Those of an earlier daemon, the newest last, with its times.
     earlier: VecDeque<Saved>,
     journal: Option<Journal>,
+    /// The journal lacks what was closed since it was written.
+    is_behind: bool,
+    /// The journal may be written from then on.
+    may_write_at: Instant,
     /// The newest last.
     records: VecDeque<Outage>,
     /// Links that leave data unanswered, and since when.
@@ -50,13 +56,17 @@ pub(super) struct Outage {
     pub(super) link: LinkId,
     pub(super) by: Indicator,
     pub(super) began: Instant,
+    /// The wall clock's time then, since 1970: the host may be suspended later.
+    pub(super) began_unix: Duration,
     pub(super) stage: Stage,
     /// Connections that resumed.
     pub(super) resumed: u64,
     /// The first of them.
     pub(super) named: Vec<Resumption>,
     /// Connections that resumed, as far as there is room, until the record is closed.
-    moved: Vec<FlowKey>,
+    moved: HashSet<FlowKey>,
+    /// Connections that are counted as not helped, likewise.
+    unhelped: HashSet<FlowKey>,
     /// The longest time from link-up that one of them took.
     pub(super) slowest: Duration,
     /// The longest time that one of them would have taken by itself, about; zero if that is not known.
@@ -121,32 +131,34 @@ impl Reason {
 impl Outages {
     /// The outages of a daemon that begins, after those that an earlier one has written down.
     pub(super) fn open(interface: &str) -> Self {
-        let mut journal = Journal::of(interface);
+        let journal = Journal::of(interface);
         Self {
-            earlier: journal.as_mut().map_or_else(VecDeque::new, Journal::read),
+            earlier: journal.as_ref().map_or_else(VecDeque::new, Journal::read),
             journal,
             ..Self::default()
         }
     }
 
-    /// A link leaves data unanswered: if it is found to be down, it has been so since then.
+    /// A link leaves data unanswered: if its silence is found to be an outage, that began then. The newest word counts: an
+    /// earlier suspicion was dropped.
     pub(super) fn note_silent(&mut self, link: LinkId, since: Instant) {
-        if self.suspected.iter().any(|(known, _)| *known == link) {
-            return;
-        }
+        self.suspected.retain(|(known, _)| *known != link);
         if self.suspected.len() == SUSPECTED {
             self.suspected.pop_front();
         }
         self.suspected.push_back((link, since));
     }
 
-    /// A link has changed its state.
-    pub(super) fn note_link(&mut self, now: Instant, event: &LinkEvent) {
-        let place = self
-            .suspected
-            .iter()
-            .position(|(link, _)| *link == event.link);
-        let since = place.and_then(|place| self.suspected.remove(place));
+    /// A link has changed its state; `unix_offset` is the wall clock's time at [`Instant::ZERO`].
+    pub(super) fn note_link(&mut self, now: Instant, unix_offset: Duration, event: &LinkEvent) {
+        let mut suspected = self.suspected.iter();
+        let since = suspected.find(|(link, _)| *link == event.link).copied();
+        // What is said of an interface is said of its peers, too.
+        let is_told = |link: &LinkId| match event.link.peer {
+            None => link.interface == event.link.interface,
+            Some(_) => *link == event.link,
+        };
+        self.suspected.retain(|(link, _)| !is_told(link));
         let open = self
             .records
             .iter_mut()
@@ -155,10 +167,12 @@ impl Outages {
         match (event.state, open) {
             (LinkState::Down, Some(open)) if open.stage == Stage::Down => {}
             (LinkState::Down, _) => {
-                // The carrier is lost when that is told; other indicators are late.
-                let since = since.filter(|_| event.indicator != Indicator::Carrier);
+                // A silence is told late, and others speak when they see something.
+                let since = since.filter(|_| event.indicator == Indicator::Silence);
                 let began = since.map_or(now, |(_, since)| since.min(now));
-                self.begin(Outage::new(event.link, event.indicator, began));
+                let began_unix = unix_offset + began.since(Instant::ZERO);
+                let link = (event.link, event.indicator);
+                self.begin(Outage::new(link, began, began_unix));
             }
             (LinkState::Up, Some(open)) if open.stage == Stage::Down => {
                 open.stage = Stage::Back(now);
@@ -169,7 +183,14 @@ impl Outages {
 
     fn begin(&mut self, outage: Outage) {
         if self.records.len() == REMEMBERED {
-            self.records.pop_front();
+            let closed = |one: &Outage| matches!(one.stage, Stage::Over(_));
+            let oldest_closed = self.records.iter().position(closed);
+            if oldest_closed.is_none() {
+                tracing::warn!(
+                    "more than {REMEMBERED} links are away at once: the record of the oldest outage is given up"
+                );
+            }
+            self.records.remove(oldest_closed.unwrap_or(0));
         }
         while self.earlier.len() + self.records.len() >= REMEMBERED && !self.earlier.is_empty() {
             self.earlier.pop_front();
@@ -196,14 +217,19 @@ impl Outages {
         let earlier = self.earlier.iter();
         let earlier = earlier.map(move |saved| saved.at(now, unix_offset));
         let own = self.records.iter();
-        earlier.chain(own.map(move |outage| Saved::of(now, unix_offset, outage)))
+        earlier.chain(own.map(move |outage| Saved::of(now, outage)))
     }
 
-    /// Writes down what is closed.
+    /// Writes down what is closed, if that is due.
     fn keep(&mut self, now: Instant, unix_offset: Duration) {
+        if !self.is_behind || now < self.may_write_at {
+            return;
+        }
+        self.is_behind = false;
         let Some(mut journal) = self.journal.take() else {
             return;
         };
+        self.may_write_at = now + JOURNAL_PAUSE;
         let closed: Vec<Saved> = self.told(now, unix_offset).filter(Saved::is_over).collect();
         journal.write(closed.iter());
         self.journal = Some(journal);
@@ -211,7 +237,9 @@ impl Outages {
 
     /// Time at which [`Daemon::account_outages`] is due.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.records.iter().filter_map(Outage::due).min()
+        let records = self.records.iter().filter_map(Outage::due);
+        let journal = self.is_behind.then_some(self.may_write_at);
+        records.chain(journal).min()
     }
 
     /// Does what is due by `now`. Calls `closed` with each record that is closed.
@@ -219,21 +247,24 @@ impl Outages {
         for outage in &mut self.records {
             if outage.due().is_some_and(|at| at <= now) && outage.advance(now, gateway) {
                 closed(outage);
+                self.is_behind = true;
             }
         }
     }
 }
 
 impl Outage {
-    fn new(link: LinkId, by: Indicator, began: Instant) -> Self {
+    fn new((link, by): (LinkId, Indicator), began: Instant, began_unix: Duration) -> Self {
         Self {
             link,
             by,
             began,
+            began_unix,
             stage: Stage::Down,
             resumed: 0,
             named: Vec::with_capacity(NAMED),
-            moved: Vec::with_capacity(NAMED),
+            moved: HashSet::new(),
+            unhelped: HashSet::new(),
             slowest: Duration::ZERO,
             without: Duration::ZERO,
             saved: Duration::ZERO,
@@ -283,10 +314,11 @@ impl Outage {
             Stage::Settling(at) => {
                 debug_assert!(at + SETTLING <= now, "it is due");
                 // Of more than there was room for, nobody knows which have moved.
-                if self.resumed <= MOVED as u64 {
+                if self.resumed <= KNOWN as u64 {
                     self.leave(gateway, |_, flow| left_waiting(flow));
                 }
-                self.moved = Vec::new();
+                self.moved = HashSet::new();
+                self.unhelped = HashSet::new();
                 self.stage = Stage::Over(at);
                 true
             }
@@ -295,16 +327,17 @@ impl Outage {
 
     /// Notes the connections that were not helped, for the reason that `why` gives.
     fn leave(&mut self, gateway: &Gateway, why: impl Fn(&Self, &FlowReport) -> Option<Reason>) {
-        for flow in gateway.flow_reports() {
-            if !self.is_of(flow.link) {
-                continue;
-            }
-            // Few have a reason; only these are looked for among those that have moved.
-            let reason = why(self, &flow);
-            let Some(reason) = reason.filter(|_| !self.moved.contains(&flow.key)) else {
+        for flow in gateway.flow_reports_behind(self.link) {
+            let Some(reason) = why(self, &flow) else {
                 continue;
             };
+            if self.moved.contains(&flow.key) || self.unhelped.contains(&flow.key) {
+                continue;
+            }
             self.not_helped += 1;
+            if self.unhelped.len() < KNOWN {
+                self.unhelped.insert(flow.key);
+            }
             if self.left.len() < NAMED {
                 self.left.push((flow.key, reason));
             }
@@ -321,13 +354,16 @@ impl Outage {
         let without = self
             .length()
             .map(|away| sender_timer::wait_after(away, round_trip));
-        if let Some(place) = self.left.iter().position(|(left, _)| *left == flow) {
+        let named = self.left.iter().position(|(left, _)| *left == flow);
+        if let Some(place) = named {
             self.left.remove(place);
+        }
+        if self.unhelped.remove(&flow) || named.is_some() {
             self.not_helped = self.not_helped.saturating_sub(1);
         }
         self.resumed += 1;
-        if self.moved.len() < MOVED && !matches!(self.stage, Stage::Over(_)) {
-            self.moved.push(flow);
+        if self.moved.len() < KNOWN && !matches!(self.stage, Stage::Over(_)) {
+            self.moved.insert(flow);
         }
         self.slowest = self.slowest.max(after);
         if let Some(without) = without {
@@ -366,11 +402,9 @@ impl Daemon {
             return;
         }
         let unix_offset = clock::unix_offset();
-        let mut has_closed = false;
         outages.handle_timeout(now, gateway, |outage| {
-            has_closed = true;
             tally.note_outage(outage);
-            let told = Saved::of(now, unix_offset, outage);
+            let told = Saved::of(now, outage);
             tracing::info!(
                 by = told.by,
                 length_s = told.length_s,
@@ -382,9 +416,7 @@ impl Daemon {
                 told.to_text()
             );
         });
-        if has_closed {
-            outages.keep(now, unix_offset);
-        }
+        outages.keep(now, unix_offset);
     }
 }
 

@@ -14,6 +14,7 @@ use outlast_gateway::gateway::{DropCause, Event, Transmit};
 use outlast_gateway::links::{Direction, LinkId, LinkState};
 use outlast_gateway::mechanisms::path::SendReason;
 use outlast_gateway::tracking::FlowKey;
+use outlast_linux::clock;
 use outlast_linux::poller::Poller;
 use outlast_linux::raw::Sent;
 use outlast_wire::Packet;
@@ -76,7 +77,7 @@ impl Daemon {
                 Event::Link(event) => {
                     let peer = event.link.peer.map(tracing::field::display);
                     self.tally.note_link(&event);
-                    self.outages.note_link(now, &event);
+                    self.outages.note_link(now, clock::unix_offset(), &event);
                     let (state, by) = (state(event.state), indicator(event.indicator));
                     tracing::info!(%state, %by, peer, "link");
                     if event.state == LinkState::Up {

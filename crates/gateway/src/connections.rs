@@ -351,6 +351,11 @@ impl Connections {
         self.table.iter()
     }
 
+    /// The connection at `index` as [`Self::iter`] has it.
+    pub(crate) fn report_at(&self, index: FlowIndex) -> Option<(FlowKey, Instant, &Connection)> {
+        self.table.report_at(index)
+    }
+
     /// The connections of a peer, or of all peers of an interface.
     pub(crate) fn behind(&self, link: LinkId) -> Vec<(LinkId, FlowIndex)> {
         self.iter_behind(link).collect()

@@ -349,6 +349,16 @@ impl Gateway {
             .map(|(key, last_packet, connection)| FlowReport::of(key, last_packet, connection))
     }
 
+    /// Reports on the connections of a peer, or on those of all peers of an interface.
+    pub fn flow_reports_behind(&self, link: LinkId) -> impl Iterator<Item = FlowReport> {
+        let connections = &self.flows.connections;
+        let behind = connections.iter_behind(link);
+        behind.filter_map(|(_, index)| {
+            let (key, last_packet, connection) = connections.report_at(index)?;
+            Some(FlowReport::of(key, last_packet, connection))
+        })
+    }
+
     /// What of the link's rate a connection gets; `None` if that rate is not shared out, or not known.
     ///
     /// Of a connection that is not sent data, what it would get if it were.

@@ -29,6 +29,12 @@ const FILES: &[File] = files! {
     "thesis-timeouts" Quick "thesis-timeouts-quick.txt",
 };
 
+/// Names of the recorded files.
+pub fn files() -> impl Iterator<Item = String> {
+    let name = |(experiment, extent, _): &File| format!("{experiment}-{}.txt", extent.name());
+    FILES.iter().map(name)
+}
+
 /// The recorded judgements of every experiment: of the full extent where that is recorded, else of the quick one.
 pub fn all() -> impl Iterator<Item = (&'static str, Extent, Recorded)> {
     let longest = |name| {

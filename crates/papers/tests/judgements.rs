@@ -57,6 +57,17 @@ fn every_experiment_in_virtual_time_has_its_claims_recorded() {
     }
 }
 
+#[test]
+fn every_file_of_judgements_is_part_of_the_program() {
+    let directory = std::fs::read_dir("judgements").expect("the crate's directory");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| {
+        let name = entry.expect("readable").file_name();
+        name.into_string().expect("UTF-8")
+    };
+    let files: BTreeSet<String> = directory.map(name).collect();
+    assert_eq!(files, judgements::files().collect());
+}
+
 /// A figure of an experiment, and those of its quick runs that take no time.
 struct Case {
     experiment: &'static str,

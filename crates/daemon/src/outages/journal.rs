@@ -3,13 +3,14 @@
 //! One JSON document a line, the newest last, as in `outlast status --json`: at most [`REMEMBERED`]. The file is
 //! written anew after each outage, and put in the place of the old one as a whole. It is there where the service manager
 //! gives the daemon a directory for its state (`StateDirectory=`), and nobody needs it: a file that cannot be read or
-//! written is told of once.
+//! written is told of once each.
 
 use super::REMEMBERED;
 use crate::status::Saved;
+use crate::trusted::{self, Purpose};
 use std::collections::VecDeque;
-use std::fs;
-use std::io::{self, Read};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The largest file that is read, in bytes.
@@ -19,7 +20,7 @@ const LARGEST: u64 = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
-    /// Trouble was told.
+    /// It was told that it cannot be written.
     has_failed: bool,
 }
 
@@ -40,14 +41,17 @@ impl Journal {
     }
 
     /// The records that an earlier daemon has left, the newest last. Lines that nobody understands are left out.
-    pub(super) fn read(&mut self) -> VecDeque<Saved> {
-        let mut text = String::new();
-        let file = fs::File::open(&self.path);
-        match file.and_then(|file| file.take(LARGEST).read_to_string(&mut text)) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => self.tell(&error),
+    pub(super) fn read(&self) -> VecDeque<Saved> {
+        let mut bytes = Vec::new();
+        let file = trusted::open(&self.path, Purpose::Left, OpenOptions::new().read(true));
+        let read = file.and_then(|file| Ok(file.take(LARGEST).read_to_end(&mut bytes)?));
+        if let Err(distrust) = read
+            && !distrust.is_absence()
+        {
+            let path = self.path.display();
+            tracing::warn!("the records of outages in {path} are not read: {distrust}");
         }
+        let text = String::from_utf8_lossy(&bytes);
         let lines = text.lines().rev();
         let known = lines.filter_map(|line| serde_json::from_str::<Saved>(line).ok());
         let mut newest: VecDeque<Saved> = known.take(REMEMBERED).collect();
@@ -64,19 +68,27 @@ impl Journal {
                 text.push('\n');
             }
         }
-        let new = self.path.with_extension("outages-new");
-        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path));
-        if let Err(error) = written {
-            self.tell(&error);
-        }
-    }
-
-    fn tell(&mut self, error: &io::Error) {
+        let Err(error) = self.replace(&text) else {
+            return;
+        };
         if !self.has_failed {
             let path = self.path.display();
             tracing::warn!("the records of outages in {path} are not kept: {error}");
         }
         self.has_failed = true;
+    }
+
+    /// Puts a file with `text` in the journal's place. One that a crash has left half written goes first, and so does
+    /// whatever somebody else has put there.
+    fn replace(&self, text: &str) -> io::Result<()> {
+        let new = self.path.with_extension("outages-new");
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        fs::rename(&new, &self.path)
     }
 }
 
@@ -84,6 +96,8 @@ impl Journal {
 mod tests {
     use super::*;
     use crate::status::tests::sample;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn what_was_written_is_read_again_and_bounded() {
@@ -104,15 +118,44 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_journal_is_no_reason_to_fail() {
+    fn nothing_is_read_from_or_written_to_what_somebody_else_has_put_there() {
         let place = tempfile::tempdir().expect("a directory");
         let mut journal = Journal::at(place.path(), "wwan0");
+        let other = place.path().join("other");
+        fs::write(&other, "precious").expect("ours");
+        let new = journal.path.with_extension("outages-new");
+        for name in [&journal.path, &new] {
+            symlink(&other, name).expect("ours");
+        }
+        assert_eq!(journal.read(), []);
+        let records = sample().outages;
+        journal.write(records.iter());
+        assert_eq!(fs::read_to_string(&other).expect("ours"), "precious");
+        assert_eq!(journal.read(), records);
+        fs::remove_file(&journal.path).expect("ours");
+        mknodat(
+            CWD,
+            &journal.path,
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .expect("a FIFO");
+        assert_eq!(journal.read(), [], "it does not wait");
+    }
+
+    #[test]
+    fn a_damaged_journal_is_no_reason_to_fail() {
+        let place = tempfile::tempdir().expect("a directory");
+        let journal = Journal::at(place.path(), "wwan0");
         let record = sample().outages.remove(0);
         let line = serde_json::to_string(&record).expect("JSON");
         fs::write(&journal.path, format!("{{\n{line}\n[]\n{line}")).expect("ours");
         assert_eq!(journal.read(), [record.clone(), record]);
-        fs::write(&journal.path, [0xff; 100]).expect("ours");
-        assert_eq!(journal.read(), []);
+        let mut bytes = vec![0xff; 100];
+        bytes.extend(format!("\n{line}").bytes());
+        fs::write(&journal.path, bytes).expect("ours");
+        assert_eq!(journal.read().len(), 1);
         let mut nowhere = Journal::at(&place.path().join("none"), "wwan0");
         nowhere.write(sample().outages.iter());
         assert!(nowhere.has_failed);

@@ -58,8 +58,8 @@ pub(crate) struct Left {
 }
 
 impl Saved {
-    /// An outage as it is at `now`; `unix_offset` is the wall clock's time at [`Instant::ZERO`], for the date.
-    pub(crate) fn of(now: Instant, unix_offset: Duration, outage: &Outage) -> Self {
+    /// An outage as it is at `now`.
+    pub(crate) fn of(now: Instant, outage: &Outage) -> Self {
         let has_moved = outage.resumed > 0;
         let seconds = |time: Duration| time.as_secs_f64();
         let length = match outage.stage {
@@ -78,7 +78,7 @@ impl Saved {
         });
         Self {
             peer: outage.link.peer,
-            start: date(unix_offset, outage.began),
+            start: date(outage.began_unix),
             length_s: length.map(seconds),
             by: indicator(outage.by).into(),
             stage: match outage.stage {
@@ -175,9 +175,8 @@ impl Saved {
     }
 }
 
-/// Date and time of `at`; nothing if the wall clock is out of its mind.
-fn date(unix_offset: Duration, at: Instant) -> String {
-    let since_1970 = unix_offset + at.since(Instant::ZERO);
+/// The date so long after the beginning of 1970; nothing if the wall clock is out of its mind.
+fn date(since_1970: Duration) -> String {
     let millis = i64::try_from(since_1970.as_millis()).ok();
     millis
         .and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())

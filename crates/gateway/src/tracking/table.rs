@@ -144,6 +144,12 @@ impl<T> FlowTable<T> {
             .filter_map(|slot| Some((slot.key.expand(), slot.last_seen, slot.flow.as_ref()?)))
     }
 
+    /// The flow at `index` as [`Self::iter`] has it.
+    pub(crate) fn report_at(&self, index: FlowIndex) -> Option<(FlowKey, Instant, &T)> {
+        let slot = self.slots.entry(index.0)?;
+        Some((slot.key.expand(), slot.last_seen, slot.flow.as_ref()?))
+    }
+
     pub(crate) fn find(&self, key: &FlowKey) -> Option<FlowIndex> {
         let sought = CompactKey::of(key);
         let is_latest = |slot: &Slot<T>| slot.key == sought && slot.flow.is_some();

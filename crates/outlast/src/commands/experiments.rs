@@ -72,7 +72,8 @@ pub(crate) struct ReportArguments {
 pub(crate) fn report(shelves: &[Shelf], what: &ReportArguments) -> Result<(), Failure> {
     what.check_places()?;
     let (shelf, experiment) = what.experiment(shelves)?;
-    what.judgements.refuse_impossible(shelf, experiment)?;
+    what.judgements
+        .refuse_impossible(shelf, experiment, what.extent())?;
     let shown = run::report(experiment, what.extent(), &what.out).map_err(failure)?;
     show(what, experiment, &shown)?;
     what.judgements.apply(shelf, experiment, &shown, false)
@@ -167,8 +168,8 @@ pub(crate) fn list(experiments: &[&Experiment]) -> Result<(), Failure> {
 pub(crate) fn measure(shelves: &[Shelf], arguments: &RunArguments) -> Result<(), Failure> {
     let (shelf, experiment) = arguments.what.experiment(shelves)?;
     let judgements = &arguments.what.judgements;
-    judgements.refuse_impossible(shelf, experiment)?;
     let extent = arguments.what.extent();
+    judgements.refuse_impossible(shelf, experiment, extent)?;
     arguments.what.check_places()?;
     let jobs = experiment.jobs(extent);
     let (cancel, _termination) = if jobs.iter().any(|job| job.world != World::Sim) {

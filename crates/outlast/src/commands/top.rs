@@ -1,7 +1,7 @@
 //! `outlast top`: a live view of a daemon's links, outages and connections.
 
 use crate::commands::notify::Whom;
-use crate::failure::Failure;
+use crate::failure::{Failure, printable};
 use crate::top::draw::draw;
 use crate::top::history::History;
 use crate::top::snapshot::Snapshot;
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut source = Source {
         control: arguments.whom.control()?,
-        lists_flows: true,
+        lists_flows: None,
     };
     // Without a daemon the terminal stays as it is.
     let first = source.look()?;
@@ -67,27 +67,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// A daemon's control socket.
 struct Source {
     control: PathBuf,
-    /// Only gateways list connections.
-    lists_flows: bool,
+    /// Only gateways list connections; `None` before the first answer.
+    lists_flows: Option<bool>,
 }
 
 impl Source {
     fn look(&mut self) -> Result<Snapshot, DaemonFailure> {
         let document = self.document(&self.control)?;
-        self.lists_flows &= document.get("role").is_none();
+        self.lists_flows = Some(document.get("role").is_none());
         Ok(Snapshot::of(&document))
     }
 
     fn document(&self, control: &Path) -> Result<Value, DaemonFailure> {
-        if self.lists_flows {
-            let limit = CONNECTIONS;
-            match ask(control, Request::Flows { limit }) {
+        let flows = || ask(control, Request::Flows { limit: CONNECTIONS });
+        match self.lists_flows {
+            Some(true) => flows(),
+            Some(false) => ask(control, Request::Status),
+            None => match flows() {
                 // It refuses, as it is no gateway.
-                Err(DaemonFailure::Run(_)) => {}
-                answer => return answer,
-            }
+                Err(DaemonFailure::Run(_)) => ask(control, Request::Status),
+                answer => answer,
+            },
         }
-        ask(control, Request::Status)
     }
 }
 
@@ -137,11 +138,13 @@ impl Top {
                     self.look(now);
                     break;
                 }
+                // What was read with a key before is there at once.
                 let patience = next_look.since(now).min(PATIENCE);
-                if is_gone_within(patience, &io::stdin())? {
+                let has_key = event::poll(Duration::ZERO)?;
+                if !has_key && is_gone_within(patience, &io::stdin())? {
                     return Ok(());
                 }
-                if event::poll(Duration::ZERO)? {
+                if has_key || event::poll(Duration::ZERO)? {
                     if self.hear()? == Next::Quit {
                         return Ok(());
                     }
@@ -169,7 +172,10 @@ impl Top {
                 let at_s = now.since(self.began).as_secs_f64();
                 self.history.push(at_s, snapshot);
             }
-            Err(_) => self.view.trouble = Some("the daemon does not answer; asked again".into()),
+            Err(failure) => {
+                let why = printable(&failure.to_string());
+                self.view.trouble = Some(format!("{why}; asked again"));
+            }
         }
     }
 }

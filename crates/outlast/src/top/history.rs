@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 pub(crate) const SPAN_S: f64 = 300.0;
 /// Rates are those of so many seconds.
 const RATE_S: f64 = 5.0;
+/// Links that were down in one look, of which that is remembered: more than any terminal has lines for.
+const LINKS: usize = 256;
 /// Looks that are remembered; the oldest goes first.
 const REMEMBERED: usize = 600;
 
@@ -46,7 +48,7 @@ impl History {
         let down = snapshot.links.iter().filter(|link| !link.is_up);
         self.moments.push_back(Moment {
             at_s,
-            down: down.map(|link| link.name.clone()).collect(),
+            down: down.take(LINKS).map(|link| link.name.clone()).collect(),
             counts: snapshot.counts.clone().into_iter().collect(),
         });
         self.latest = snapshot;

@@ -26,6 +26,12 @@ fn seconds(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("a time: {value}"))
 }
 
+/// The record of the outage. On a machine that is too busy to answer in time there may be a silence before it.
+fn without_carrier(status: &Value) -> Option<&Value> {
+    let outages = status["outages"].as_array()?;
+    outages.iter().find(|one| one["by"] == "carrier")
+}
+
 #[test]
 fn an_outage_is_on_record_with_what_it_saved() {
     Over::BOTH.into_iter().for_each(is_on_record);
@@ -40,21 +46,21 @@ fn is_on_record(over: Over) {
     path.cut();
     let cut = clock::now();
     daemon.status_when("an outage that is on record", |status| {
-        keeps_something(status) && status["outages"][0]["stage"] == "down"
+        keeps_something(status) && without_carrier(status).is_some_and(|one| one["stage"] == "down")
     });
     let by_itself = transfer.wait_for_long_timeout();
     let mending = clock::now();
     let up = path.mend();
     transfer.assert_resumes_before(by_itself, up);
     transfer.finish();
-    let is_closed = |status: &Value| status["outages"][0]["stage"] == "over";
+    let is_closed =
+        |status: &Value| without_carrier(status).is_some_and(|one| one["stage"] == "over");
     let status = daemon.status_when("a closed record", is_closed);
-    let outage = &status["outages"][0];
+    let outage = without_carrier(&status).expect("it was there");
     let length = seconds(&outage["length_s"]);
     let (least, most) = (mending.since(cut), up.since(before));
     let bounds = least.as_secs_f64() - SLACK..most.as_secs_f64() + SLACK;
     assert!(bounds.contains(&length), "{bounds:?}: {outage:#}");
-    assert_eq!(outage["by"], "carrier", "{outage:#}");
     assert_eq!(outage["resumed"].as_u64(), Some(1), "{outage:#}");
     assert_eq!(outage["not_helped_in_all"].as_u64(), Some(0), "{outage:#}");
     let without = seconds(&outage["without_s"]);
@@ -63,13 +69,7 @@ fn is_on_record(over: Over) {
         "its timer would have run out by then: {outage:#}"
     );
     let (saved, slowest) = (seconds(&outage["saved_s"]), seconds(&outage["slowest_s"]));
-    assert!(saved <= without && slowest < without, "{outage:#}");
-    assert!(
-        status["outages"]
-            .as_array()
-            .is_some_and(|all| all.len() == 1),
-        "{status:#}"
-    );
+    assert!(saved <= without && slowest < length, "{outage:#}");
     let shown = daemon.ask(&place, &["status"]);
     let line = shown.out.lines().find(|line| line.starts_with("outage "));
     assert!(

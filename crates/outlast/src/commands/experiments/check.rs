@@ -4,7 +4,7 @@ use super::Shelf;
 use crate::failure::Failure;
 use crate::labs;
 use anyhow::{Context, anyhow};
-use outlast_experiments::experiment::Experiment;
+use outlast_experiments::experiment::{Experiment, Extent};
 use outlast_experiments::recorded::{Found, Recorded};
 use outlast_experiments::run::Shown;
 use outlast_report::judgement::{Judged, Judgement};
@@ -34,6 +34,7 @@ impl JudgementArguments {
         &self,
         shelf: &Shelf,
         experiment: &Experiment,
+        extent: Extent,
     ) -> Result<(), Failure> {
         match &self.record {
             Some(_) if shelf.recorded.is_none() => Err(Failure::Usage(format!(
@@ -41,8 +42,28 @@ impl JudgementArguments {
                 experiment.name
             ))),
             Some(directory) => labs::make_directory(directory, "--record"),
-            None => Ok(()),
+            None => self.recorded(shelf, experiment, extent).map(drop),
         }
+    }
+
+    /// The judgements that `--check` holds the others against; `None` if it does not, or none are kept of such experiments.
+    fn recorded(
+        &self,
+        shelf: &Shelf,
+        experiment: &Experiment,
+        extent: Extent,
+    ) -> Result<Option<Recorded>, Failure> {
+        let Some(recorded) = shelf.recorded.filter(|_| self.check) else {
+            return Ok(None);
+        };
+        recorded(experiment.name, extent).map(Some).ok_or_else(|| {
+            Failure::Usage(format!(
+                "nothing is recorded of {} --{}: record it with --record DIR and name the file in \
+                 crates/papers/src/judgements.rs, or use --strict",
+                experiment.name,
+                extent.name()
+            ))
+        })
     }
 
     /// Records or checks the judgements that are shown; `is_partial` if only some cells were measured.
@@ -56,15 +77,7 @@ impl JudgementArguments {
         if let Some(directory) = &self.record {
             record(directory, experiment, shown)?;
         }
-        if let (true, Some(recorded)) = (self.check, shelf.recorded) {
-            let extent = shown.meta.extent;
-            let recorded = recorded(experiment.name, extent).ok_or_else(|| {
-                anyhow!(
-                    "nothing is recorded of {} --{}: record it with --record DIR, or use --strict",
-                    experiment.name,
-                    extent.name()
-                )
-            })?;
+        if let Some(recorded) = self.recorded(shelf, experiment, shown.meta.extent)? {
             check(&recorded, experiment, shown, is_partial)?;
         }
         if self.strict || self.check && shelf.recorded.is_none() {
