@@ -17,9 +17,9 @@ impl RouteSocket {
     /// takes its time for that.
     ///
     /// # Errors
-    /// When it is not so after ten seconds, or the kernel does not answer.
+    /// When it is not so after a minute, or the kernel does not answer.
     pub fn await_address(&mut self, address: IpAddr) -> Result<(), NetlinkError> {
-        const PATIENCE: Duration = Duration::from_secs(10);
+        const PATIENCE: Duration = Duration::from_secs(60);
         const PAUSE: Duration = Duration::from_millis(1);
         let refused = |source: io::Error| NetlinkError::Refused {
             request: format!("take {address} for this host's own"),
