@@ -98,11 +98,11 @@ pub(super) struct Resumption {
     pub(super) flow: FlowKey,
     /// From link-up until new bytes were acknowledged.
     pub(super) after: Duration,
-    /// The same time without the gateway, about; `None` if the outage's length is not known.
+    /// Time from link-up until new bytes would have been acknowledged without the gateway, about; `None` if the outage's length is not known.
     pub(super) without: Option<Duration>,
 }
 
-/// Why a connection was not helped.
+/// Cause for which a connection was not helped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Reason {
     /// It was sent what it had lost, and its far host is silent.
@@ -153,12 +153,7 @@ impl Outages {
     pub(super) fn note_link(&mut self, now: Instant, unix_offset: Duration, event: &LinkEvent) {
         let mut suspected = self.suspected.iter();
         let since = suspected.find(|(link, _)| *link == event.link).copied();
-        // What is said of an interface is said of its peers, too.
-        let is_told = |link: &LinkId| match event.link.peer {
-            None => link.interface == event.link.interface,
-            Some(_) => *link == event.link,
-        };
-        self.suspected.retain(|(link, _)| !is_told(link));
+        self.suspected.retain(|(link, _)| !event.link.covers(*link));
         let open = self
             .records
             .iter_mut()
@@ -207,7 +202,7 @@ impl Outages {
         round_trip: Option<Duration>,
     ) {
         let mut newest = self.records.iter_mut().rev();
-        if let Some(outage) = newest.find(|one| one.is_of(link) && one.stage != Stage::Down) {
+        if let Some(outage) = newest.find(|one| one.link.covers(link) && one.stage != Stage::Down) {
             outage.note_resumed(flow, after, round_trip);
         }
     }
@@ -285,11 +280,6 @@ impl Outage {
     pub(super) fn length(&self) -> Option<Duration> {
         let length = self.ended()?.since(self.began);
         (length > Duration::ZERO).then_some(length)
-    }
-
-    /// True for the connections of a peer also where the whole interface was away.
-    fn is_of(&self, link: LinkId) -> bool {
-        self.link == link || self.link == LinkId::of_interface(link.interface)
     }
 
     fn due(&self) -> Option<Instant> {
@@ -380,7 +370,7 @@ impl Outage {
     }
 }
 
-/// Why a connection has not moved by the time that it ought to have.
+/// Cause for which a connection has not moved [`SETTLING`] after link-up.
 fn left_waiting(flow: &FlowReport) -> Option<Reason> {
     match flow.activity {
         Activity::Awaiting if flow.outstanding > 0 => Some(Reason::Unanswered),

@@ -364,10 +364,7 @@ impl Connections {
     /// The connections of a peer, or of all peers of an interface, one by one.
     pub(crate) fn iter_behind(&self, link: LinkId) -> impl Iterator<Item = (LinkId, FlowIndex)> {
         let behind = self.by_link.range((link, FlowIndex::FIRST)..).copied();
-        behind.take_while(move |(other, _)| match link.peer {
-            None => other.interface == link.interface,
-            Some(_) => *other == link,
-        })
+        behind.take_while(move |(other, _)| link.covers(*other))
     }
 
     /// Those of a peer, or of all peers of an interface, for which `is_wanted` holds.

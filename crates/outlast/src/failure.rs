@@ -48,7 +48,7 @@ fn render(error: &ScenarioError) -> String {
 }
 
 /// `text` without control characters of the file that it quotes, which a terminal would obey; colours stay.
-pub(crate) fn printable(text: &str) -> String {
+fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {

@@ -45,7 +45,7 @@ pub(crate) struct Moved {
     pub(crate) far: String,
     /// From link-up until something new was acknowledged.
     pub(crate) after_s: f64,
-    /// The same time by itself, about.
+    /// Time from link-up until something new would have been acknowledged without the gateway, in seconds, about.
     pub(crate) without_s: Option<f64>,
 }
 
@@ -133,7 +133,7 @@ impl Saved {
         }
     }
 
-    /// Whose link was away, for how long, and who said so.
+    /// The peer, the outage's length, and the indicator that told of it.
     fn extent(&self) -> String {
         let of = self
             .peer

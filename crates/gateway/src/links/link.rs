@@ -32,6 +32,12 @@ impl LinkId {
             peer: None,
         }
     }
+
+    /// True if what is said of this link is said of `link`: it is the same, or that of a peer behind this interface.
+    #[must_use]
+    pub fn covers(self, link: Self) -> bool {
+        self == link || self == Self::of_interface(link.interface)
+    }
 }
 
 /// Which way a packet crosses the gateway.

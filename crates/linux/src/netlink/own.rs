@@ -17,7 +17,7 @@ impl RouteSocket {
     /// takes its time for that.
     ///
     /// # Errors
-    /// When it is not so after a minute, or the kernel does not answer.
+    /// [`NetlinkError::Refused`] if it is not so after a minute, and an error if the kernel does not answer.
     pub fn await_address(&mut self, address: IpAddr) -> Result<(), NetlinkError> {
         const PATIENCE: Duration = Duration::from_secs(60);
         const PAUSE: Duration = Duration::from_millis(1);

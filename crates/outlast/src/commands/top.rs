@@ -1,10 +1,10 @@
 //! `outlast top`: a live view of a daemon's links, outages and connections.
 
 use crate::commands::notify::Whom;
-use crate::failure::{Failure, printable};
+use crate::failure::Failure;
 use crate::top::draw::draw;
 use crate::top::history::History;
-use crate::top::snapshot::Snapshot;
+use crate::top::snapshot::{Snapshot, clean};
 use crate::top::view::{Next, View};
 use anyhow::Context;
 use outlast_base::time::{Duration, Instant};
@@ -173,7 +173,7 @@ impl Top {
                 self.history.push(at_s, snapshot);
             }
             Err(failure) => {
-                let why = printable(&failure.to_string());
+                let why = clean(&failure.to_string());
                 self.view.trouble = Some(format!("{why}; asked again"));
             }
         }

@@ -61,7 +61,7 @@ pub(crate) struct Outage {
     pub(crate) without_s: Option<f64>,
     pub(crate) saved_s: Option<f64>,
     pub(crate) not_helped: Option<u64>,
-    /// Why the first of those was not.
+    /// Cause for the first of those.
     pub(crate) why: String,
 }
 
@@ -331,7 +331,7 @@ fn text(value: &Value) -> String {
 }
 
 /// A text of the daemon's as a terminal may get it: no control characters, none that turn the direction of writing.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let shown = |c: char| match c.is_control() || turns(c) {
         true => char::REPLACEMENT_CHARACTER,

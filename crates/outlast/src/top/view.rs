@@ -76,7 +76,7 @@ pub(crate) struct View {
     pub(crate) first: usize,
     /// Nothing new is shown.
     pub(crate) is_paused: bool,
-    /// Why the newest status is not there.
+    /// Error that keeps the newest status away.
     pub(crate) trouble: Option<String>,
 }
 

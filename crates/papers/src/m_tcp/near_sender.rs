@@ -22,7 +22,7 @@ const FASTER_TCP: &str = "with disconnections of 0.5 and 1.5 s plain TCP takes a
     3.5 and 4.5 s three to seven times as long. What made the paper's TCP slower is not told: some of its transfers even \
     failed, none here.";
 
-/// Why no transfer of plain TCP fails.
+/// Reason for which no transfer of plain TCP fails.
 const PATIENT_TCP: &str = "NetBSD's TCP gives a connection up after twelve retransmissions, minutes without an answer, which no disconnection of \
     some seconds reaches. With six in their place 35 of 100 transfers of 1 MB fail, with five 51. The paper does not tell its limit.";
 

@@ -42,7 +42,7 @@ pub static LONG_CELLS: Transfers = Transfers {
     slack: Tolerance::Exact,
 };
 
-/// Why M-TCP gains more from far away.
+/// Reason for which M-TCP gains more from far away.
 const LOSS_BEYOND: &str = "the path of fifteen hops loses 5.1 % of the packets before the supervisor host, and what plain TCP sends again after a disconnection is \
     lost there as often. Without that loss the two shares differ by 0.9 % with normal disconnections and 0.4 % with exponential ones (12 MB).";
 

@@ -39,7 +39,7 @@ struct Pair {
     trigger: Published,
     /// Where the trigger's time comes from, if the text does not state it.
     reckoned: &'static str,
-    /// Why standard TCP differs, if it does.
+    /// Reason for standard TCP's difference, if there is one.
     tcp_departs: Option<Departs>,
 }
 

@@ -129,11 +129,11 @@ pub(super) const READ_OFF: Tolerance = Tolerance::Relative(0.1);
 const AFTER_SLOW_START: &str = "in the worst cell, after 2 s, slow start had just overfilled the queue and left a \
     small window. The timeout halves it, and Reno needs many seconds to fill the link again; disconnections that come \
     later find a larger window, and Linux 6 keeps its own (figure-12-linux-6). What window the paper's hosts had is not told.";
-/// Why connections abort later.
+/// Reason for which connections abort later.
 const LATER: &str = "a timeout follows the round trip, which the queue lengthens from 100 ms to 190 ms as the window grows: \
     nine retransmissions and the wait after them take 156 to 195 s here. With a receive buffer of 128 kB, which leaves the queue empty, \
     all connections abort beyond 143 s with an assumed time of readdressing, and beyond 156 s with HIP.";
-/// Why a few lengths do not give the median of many.
+/// Reason for which a few lengths do not give the median of many.
 const FEW_LENGTHS: &str = "the quick extent has two lengths beyond 143 s, 156 and 208 s; over the five of the full one the median is \
     within the published range.";
 /// Why readdressing takes less than the paper says of it.

@@ -24,7 +24,7 @@ use outlast_scenario::{Direction, Mechanism};
 /// and the shortest retransmission timeout of Linux twice as long.
 pub const IMMEDIATELY_S: f64 = 0.1;
 
-/// Why a sender goes on at once after half of the outages with levels 1 and 2.
+/// Reason for which a sender goes on at once after half of the outages with levels 1 and 2.
 pub(super) const ACKNOWLEDGED_AGAIN: &str = "the link layer stands at both ends, and the segment that the mobile receives again makes \
     it acknowledge again. Where the outage took the first acknowledgement, this one is new to the sender, which goes on. With the link layer at \
     the sender's end only, 48 of 51 outages wait, as many as without it. How often the outage took an acknowledgement in the paper's traces is not told.";

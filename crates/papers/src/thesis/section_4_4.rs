@@ -20,7 +20,7 @@ const TABLES: [&HandoffTable; 2] = [&table_4_4::TABLE, &table_4_5::TABLE];
 /// Round trips above 60 ms at which the shortest hand-off is tried.
 const LONGER: [u64; 3] = [200, 500, 1_000];
 
-/// Why short hand-offs cost timeouts more often than very rarely.
+/// Reason for which short hand-offs cost timeouts more often than very rarely.
 const TRANSIT_TOO: &str = "30 ms of the outage are transit before the hand-off, of which the thesis's sentence may not think. Without \
     them 15 % of 300 hand-offs cost Linux a timeout and 16 % AIX, with them 23 and 24 %: at 200 ms an outage of 50 ms still meets one of a \
     window's bursts in three of ten cases. The tenth is our reading.";

@@ -19,7 +19,7 @@ pub struct Section543;
 
 const TABLE: &HelpTable = &table_5_2::TABLE;
 
-/// Why fewer round trips are saved than published.
+/// Reason for which fewer round trips are saved than published.
 const LESS_SAVED: &str = "the thesis's tables 4.5 and 5.2 give 7.67. Here a tenth of the hand-offs with losses costs a timeout all the \
     same, for the reason that table 5.2 gives: without them 7.03 are saved. The rest is AIX without help, which idles for 7.06 round trips on \
     average here, and for 7.56 in table 4.5.";

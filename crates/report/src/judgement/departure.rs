@@ -1,4 +1,4 @@
-//! Why a measurement differs from what was published, as far as that is known.
+//! Reasons for measurements that differ from what was published, as far as they are known.
 
 use super::Judged;
 use crate::table::Table;
