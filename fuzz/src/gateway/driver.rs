@@ -20,6 +20,8 @@ struct Elsewhere {
     /// As it was before the first of `recent`.
     before: Seen,
     now: Seen,
+    /// A segment did not fit: from then on the gateway may follow another connection with these ports.
+    is_disputed: bool,
     recent: Vec<(Instant, Direction, Packet)>,
 }
 
@@ -31,23 +33,23 @@ struct Seen {
 }
 
 impl Seen {
-    fn note(&mut self, now: Instant, direction: Direction, packet: &Packet) {
-        let Some(tcp) = packet.tcp() else {
-            return;
-        };
+    fn note(&mut self, now: Instant, direction: Direction, packet: &Packet) -> Option<Heard> {
+        let tcp = packet.tcp()?;
         let len = packet.header().payload_len;
         let (contest, flow) = (&mut self.contest, &mut self.flow);
-        if let Heard::OfRival(_) = Contest::observe(contest, flow, now, direction, tcp, len)
-            && let Some(contest) = contest
-        {
+        let heard = Contest::observe(contest, flow, now, direction, tcp, len);
+        if let (Heard::OfRival(_), Some(contest)) = (heard, contest) {
             contest.yield_to_rival(flow);
         }
+        Some(heard)
     }
 }
 
 impl Known {
-    pub(crate) fn flow(&self, key: &FlowKey) -> Option<&TcpFlow> {
-        self.0.get(key).map(|known| &known.now.flow)
+    /// A connection all of whose segments fitted, so that every tracker knows the same of it.
+    pub(crate) fn undisputed(&self, key: &FlowKey) -> Option<&TcpFlow> {
+        let known = self.0.get(key).filter(|known| !known.is_disputed);
+        known.map(|known| &known.now.flow)
     }
 
     pub(crate) fn note(&mut self, now: Instant, direction: Direction, packet: &Packet) {
@@ -67,7 +69,8 @@ impl Known {
             known.before.note(at, direction, &oldest);
         }
         known.recent.push((now, direction, packet.clone()));
-        known.now.note(now, direction, packet);
+        let heard = known.now.note(now, direction, packet);
+        known.is_disputed |= matches!(heard, Some(Heard::Odd(_) | Heard::OfRival(_)));
     }
 }
 

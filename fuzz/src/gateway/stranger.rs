@@ -134,7 +134,7 @@ impl World {
         is_seen
             && self
                 .known
-                .flow(&key)
+                .undisputed(&key)
                 .is_some_and(|flow| is_behind(flow, way, tcp, packet.sequence_len()))
     }
 }

@@ -217,7 +217,7 @@ impl World {
             // That its host sends now, and passes.
             && transmit.reason != SendReason::Fresh
             && let Some(key) = FlowKey::of_tcp(packet.header(), ToLink)
-            && let Some(flow) = self.known.flow(&key).filter(|_| self.sees_all)
+            && let Some(flow) = self.known.undisputed(&key).filter(|_| self.sees_all)
             // Before its hosts have met, nobody knows what is acknowledged.
             && flow.phase != Phase::Opening
         {
@@ -308,7 +308,7 @@ impl World {
             self.said_by_far(key)
                 .any(|one| one.has(TcpFlags::ACK) && tcp.ack.at_or_before(one.ack))
         };
-        if let Some(flow) = self.known.flow(&key).filter(|_| self.sees_all) {
+        if let Some(flow) = self.known.undisputed(&key).filter(|_| self.sees_all) {
             let is_acked = tcp.ack.at_or_before(flow.near.acked);
             assert!(is_acked || is_said(), "{flow:?}, {transmit:?}");
         }
@@ -346,7 +346,7 @@ impl World {
             "{report:?}, {transmit:?}"
         );
         assert!(report.held.as_u64() > 0, "{report:?}, {transmit:?}");
-        if let Some(flow) = self.known.flow(&key).filter(|_| self.sees_all) {
+        if let Some(flow) = self.known.undisputed(&key).filter(|_| self.sees_all) {
             assert!(tcp.ack.after(flow.near.acked), "{report:?}, {transmit:?}");
             // Nobody else has what the far host has not acknowledged itself. It may acknowledge what was not seen, which the
             // gateway believes and the tracker elsewhere does not.
