@@ -120,7 +120,8 @@ fn note_sent(
     let connection = entry.connection;
     let packet = &outgoing.packet;
     if outgoing.direction == Direction::ToLink {
-        if packet.sequence_len() > 0 {
+        // A question is asked where an answer is late.
+        if packet.sequence_len() > 0 || outgoing.reason == SendReason::Question {
             let parts = (&connection.tracked, &mut connection.silence);
             let silent = links.note_repetition(now, (link, index), parts);
             flows.outbox.tell_silent(silent);

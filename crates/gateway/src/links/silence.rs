@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a host sends data towards the link | from now on its far host owes an answer, if it did not yet |
 //! | a segment of the connection comes from the link | its far host owes none |
-//! | data is repeated; its far host owes an answer, and nobody behind the link was heard, for longer than the connection's patience | the link is *suspected* |
+//! | data is repeated, or a mechanism asks; its far host owes an answer, and nobody behind the link was heard, for longer than the connection's patience | the link is *suspected* |
 //! | the link is suspected | packets pass as before; small probes ask whether it is back |
 //! | a segment comes from a suspected link | it was down and is up: the mechanisms are told both, at once |
 //!
@@ -50,7 +50,8 @@ pub struct SilenceConfig {
     /// Probes in one second towards one interface, whatever the number of suspected links
     /// behind it. Zero: nobody is probed, and a link's return shows when a host sends.
     pub probes_per_second: u32,
-    /// How long a link is probed at full pace: about every 20 to 50 ms. Then ever more seldom.
+    /// How long a link is probed at full pace: about every 20 to 50 ms, or 16 times in a round trip if that is less
+    /// often. Then ever more seldom.
     pub full_pace_for: Duration,
     /// A suspicion older than this is given up: the link is as good as any other.
     pub given_up_after: Duration,

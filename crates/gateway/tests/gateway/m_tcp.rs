@@ -275,8 +275,8 @@ fn a_mobile_that_was_only_slow_gets_nothing_again() {
     path.after_ms(1_000);
     assert_eq!(
         said(&mut path),
-        [Ack(MSS, 0)],
-        "no answer: the window is shrunk"
+        [Ack(MSS, 0), Asks],
+        "no answer: the window is shrunk, and the mobile is asked"
     );
     path.far_ack(3 * MSS);
     let told = said(&mut path);
@@ -296,7 +296,11 @@ fn a_mobile_that_was_only_slow_gets_nothing_again() {
 fn a_marked_acknowledgement_brings_everything_again_at_once() {
     let mut path = one_of_three_acknowledged();
     path.after_ms(1_000);
-    assert_eq!(said(&mut path), [Ack(MSS, 0)], "frozen by the timeout");
+    assert_eq!(
+        said(&mut path),
+        [Ack(MSS, 0), Asks],
+        "frozen by the timeout"
+    );
     path.far_marked_ack(MSS);
     let all = said(&mut path);
     assert!(

@@ -327,14 +327,24 @@ const DOWNLOAD: Case = Case {
     length: "3 s",
 };
 
-/// A sender that waits in persist mode repeats nothing by which silence would show, and the mobile has nothing to send.
+/// A sender that waits in persist mode repeats nothing by which silence would show, and the mobile has nothing to send:
+/// without the mark the supervisor host has to ask.
 #[test]
-fn the_mobiles_marked_acknowledgement_ends_a_freeze_that_nothing_else_would_end_so_soon() {
+fn the_mobiles_marked_acknowledgement_ends_a_freeze_before_a_probe_does() {
     for length in ["200 ms", "3 s"] {
         let [with, without] = medians(Case { length, ..DOWNLOAD });
-        assert!(with.resume_s < 0.1, "{length}: {with:?}");
-        assert!(without.resume_s > 1.0, "{length}: {without:?}");
-        assert!(with.elapsed_s < without.elapsed_s - 1.0, "{length}");
+        assert!(with.resume_s < 0.05, "{length}: {with:?}");
+        let asked = with.resume_s + 0.02..0.2;
+        assert!(asked.contains(&without.resume_s), "{length}: {without:?}");
+        assert!(with.elapsed_s < without.elapsed_s, "{length}");
+        // The control: nobody supervises.
+        let [_, plain] = medians(Case {
+            gateway: "none",
+            length,
+            ..DOWNLOAD
+        });
+        assert!(plain.resume_s > 1.0, "{length}: {plain:?}");
+        assert!(without.elapsed_s < plain.elapsed_s - 1.0, "{length}");
     }
 }
 

@@ -116,6 +116,35 @@ fn an_answer_to_a_whole_window_costs_no_second_loss() {
     }
 }
 
+/// Brown and Singh's transfers of 500 kB (figures 7 and 8), where neither the link nor the mobile tells of a disconnection.
+#[test]
+fn m_tcp_with_an_unmodified_mobile_and_a_silent_link_is_no_slower_than_plain_tcp() {
+    let seconds = |process: &str, down: &str, outlast: &str| {
+        let text = format!(
+            "[link]\ndelay = \"2 ms\"\nqueue = 1000\n\
+             [link.downlink]\nrate = \"32 kbit/s\"\n[link.uplink]\nrate = \"8 kbit/s\"\n\
+             [link.outages]\nprocess = \"{process}\"\nup = \"5 s\"\ndown = \"{down}\"\n\
+             [[hops]]\nrate = \"10 Mbit/s\"\ndelay = \"2 ms\"\nqueue = 1000\n\
+             [workload]\nkind = \"bulk\"\nbytes = \"500 kB\"\n\
+             [stack]\nprofile = \"netbsd-1997\"\n[run]\ndeadline = \"24 h\"\n\
+             [outlast]\nindicators = \"silence\"\n{outlast}"
+        );
+        let scenario = scenario(&text);
+        let runs = (0..10).map(|index| run(&scenario, index).expect("it can be simulated"));
+        runs.map(|report| report.result.elapsed_s).sum::<f64>() / 10.0
+    };
+    for process in ["normal", "exponential"] {
+        for down in ["500 ms", "1500 ms"] {
+            let supervised = seconds(process, down, "gateway = \"m-tcp\"\n");
+            let control = seconds(process, down, "");
+            assert!(
+                supervised < control,
+                "{process} {down}: {supervised} s, without {control} s"
+            );
+        }
+    }
+}
+
 #[test]
 fn hold_resumes_although_nobody_tells_of_the_outage() {
     let result = |outlast: &str| {

@@ -15,6 +15,10 @@ use outlast_base::time::{Duration, Instant};
 const PROMISE: Duration = Duration::from_millis(50);
 /// The shortest pause between two probes of one link.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+/// Probes of one link in a round trip, at most: answers to more would fill the way back of a slow link.
+const MOST_IN_A_ROUND_TRIP: u32 = 16;
+/// The longest pause for that reason, however long a queue has made the round trips.
+const LONGEST_PACE: Duration = Duration::from_millis(250);
 /// The longest, however old the suspicion is.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// Past the full pace, the pause is this part of the time since then.
@@ -33,8 +37,11 @@ pub(crate) trait Candidates {
 
 /// The pause between two probes of a link whose round trips are these.
 pub(super) fn pace(rtt: &LinkRtt) -> Duration {
-    let half = rtt.smoothed() / 2;
-    PROMISE.saturating_sub(half).clamp(SHORTEST_PAUSE, PROMISE)
+    let round_trip = rtt.smoothed();
+    let promised = PROMISE.saturating_sub(round_trip / 2);
+    promised
+        .clamp(SHORTEST_PAUSE, PROMISE)
+        .max((round_trip / MOST_IN_A_ROUND_TRIP).min(LONGEST_PACE))
 }
 
 impl Suspicion {
@@ -176,5 +183,19 @@ mod tests {
         rtt.acknowledged(Instant::from_millis(50), outlast_wire::SeqNumber(1));
         assert_eq!(pace(&rtt), Duration::from_millis(25));
         assert_eq!(pace(&LinkRtt::default()), SHORTEST_PAUSE);
+    }
+
+    #[test]
+    fn a_round_trip_has_sixteen_probes_at_most_and_a_second_four_at_least() {
+        let after = |round_trip_ms| {
+            let mut rtt = LinkRtt::default();
+            let (end, acked) = (outlast_wire::SeqNumber(1), outlast_wire::SeqNumber(0));
+            rtt.sent(Instant::ZERO, end, acked);
+            rtt.acknowledged(Instant::from_millis(round_trip_ms), end);
+            pace(&rtt)
+        };
+        assert_eq!(after(320), SHORTEST_PAUSE);
+        assert_eq!(after(640), Duration::from_millis(40));
+        assert_eq!(after(8_000), LONGEST_PACE);
     }
 }

@@ -29,6 +29,7 @@
 //! - The wintimer allows 200 ms for a delayed acknowledgement beside the timeout of section 5.3.2.
 //! - A window that the mobile itself closes is not touched, and nothing is withheld then.
 //! - An acknowledgement of the sender's FIN is passed on whole: nothing more comes.
+//! - A freeze asks the mobile at once, by a keep-alive: an unmodified one marks nothing, and persist packets come too seldom.
 //! - A persist packet is the oldest unacknowledged segment, not one byte of it.
 //! - A hand-off to another supervisor host does not shrink the window first: it is as the outage has
 //!   left it.

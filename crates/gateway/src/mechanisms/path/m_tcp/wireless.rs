@@ -1,7 +1,7 @@
 //! M-TCP: the supervisor host's half towards the mobile (section 4.2, figure 5).
 //!
-//! A timeout freezes this half: nothing is sent but persist packets, from five seconds to a minute
-//! apart; from a timeout on where it is likely that packets were lost without an outage, as after a repetition
+//! A timeout freezes this half: nothing is sent but a question, which makes a silent link probed, and persist packets, from five
+//! seconds to a minute apart; from a timeout on where it is likely that packets were lost without an outage, as after a repetition
 //! that is not acknowledged. The mobile's return sends everything again that is unacknowledged; an acknowledgement of a
 //! mobile that was only slow sends nothing again.
 
@@ -44,6 +44,15 @@ impl Default for State {
     }
 }
 
+/// A packet of a half that its own timer has frozen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Due {
+    /// A keep-alive: the link is asked from then on, until it answers.
+    Question,
+    /// The oldest unacknowledged segment.
+    PersistPacket,
+}
+
 /// What became of a segment of the fixed host's.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Arrival {
@@ -77,8 +86,8 @@ pub(super) enum Heard {
 pub(super) struct Wireless {
     state: State,
     cache: Cache,
-    /// A persist packet is due.
-    probes: bool,
+    /// Sent next while the half is frozen by its own timer.
+    due: Option<Due>,
     /// What the last persist packet has carried, up to this number, while its answer is awaited.
     probed: Option<SeqNumber>,
     /// The last freeze was loss, not an outage: at the next one a persist packet goes out after a timeout.
@@ -145,7 +154,7 @@ impl Wireless {
         self.state = State::Frozen { persist: None };
         self.question = None;
         self.repetition_at = None;
-        self.probes = false;
+        self.due = None;
         self.probed = None;
     }
 
@@ -164,7 +173,7 @@ impl Wireless {
     /// acknowledgement.
     pub(super) fn come_back(&mut self, now: Instant, flow: &TcpFlow) {
         self.state = State::default();
-        self.probes = false;
+        self.due = None;
         self.probed = None;
         self.is_lossy = false;
         self.duplicates = 0;
@@ -186,7 +195,7 @@ impl Wireless {
     pub(super) fn reconnect(&mut self, cx: &Context<'_>) -> bool {
         let now = cx.now;
         self.state = State::default();
-        self.probes = false;
+        self.due = None;
         self.probed = None;
         self.is_lossy = false;
         self.duplicates = 0;
@@ -242,6 +251,7 @@ impl Wireless {
                     return false;
                 }
                 let is_loss_likely = self.is_lossy || self.recover.is_some();
+                self.due = Some(Due::Question);
                 self.state = State::Frozen {
                     persist: Some(match is_loss_likely {
                         true => (now + timeout(flow), timeout(flow) * 2),
@@ -253,7 +263,7 @@ impl Wireless {
             State::Frozen { persist } => {
                 if let Some((_, pause)) = persist.filter(|(at, _)| *at <= now) {
                     *persist = Some((now + pause, (pause * 2).min(LONGEST_PAUSE)));
-                    self.probes = true;
+                    self.due = Some(Due::PersistPacket);
                 }
                 false
             }
@@ -353,7 +363,7 @@ impl Wireless {
 
     fn resume(&mut self, cx: &Context<'_>, is_loss: bool) {
         self.state = State::default();
-        self.probes = false;
+        self.due = None;
         self.probed = None;
         self.is_lossy = is_loss;
         if is_loss {
@@ -492,7 +502,10 @@ impl Wireless {
             State::NoFreeze { .. } if asks => Some(Waiting::Urgent),
             State::NoFreeze { .. } if self.owes_ack => Some(Waiting::Urgent),
             State::NoFreeze { .. } if self.cache.has_waiting() => Some(Waiting::Data),
-            State::Frozen { persist: Some(_) } if self.probes => Some(Waiting::Data),
+            State::Frozen { persist: Some(_) } => self.due.map(|due| match due {
+                Due::Question => Waiting::Urgent,
+                Due::PersistPacket => Waiting::Data,
+            }),
             _ => None,
         }
     }
@@ -524,12 +537,18 @@ impl Wireless {
                 let reason = next.reason();
                 (next.packet, reason)
             }
-            State::Frozen { persist: Some(_) } if core::mem::take(&mut self.probes) => {
-                let packet = self.cache.oldest()?;
-                self.probed = packet.tcp().map(|tcp| tcp.seq + packet.sequence_len());
-                (packet, SendReason::RepeatedKick)
-            }
-            State::Frozen { .. } => return None,
+            State::Frozen { persist: Some(_) } => match self.due.take()? {
+                Due::Question => {
+                    let packet = cx.near_host_proxy.keep_alive(cx.key, cx.flow)?;
+                    (packet, SendReason::Question)
+                }
+                Due::PersistPacket => {
+                    let packet = self.cache.oldest()?;
+                    self.probed = packet.tcp().map(|tcp| tcp.seq + packet.sequence_len());
+                    (packet, SendReason::RepeatedKick)
+                }
+            },
+            State::Frozen { persist: None } => return None,
         };
         Some((packet, reason))
     }
