@@ -38,14 +38,14 @@ fn heard(stranger: &Namespace) -> (u64, u64) {
 }
 
 /// Has another host take the mobile host's address in an outage. Returns packets with data and bytes that it got.
-fn another_owner(over: Option<Over>) -> Option<(u64, u64)> {
+fn another_owner(version: Version, over: Option<Over>) -> Option<(u64, u64)> {
     let place = Place::new();
     let path = Path::new()?;
     let daemon = match over {
         Some(over) => Some(Daemon::start_over(over, &place, &path.gateway, "hold")?),
         None => None,
     };
-    let to = MOBILE.of(Version::V4);
+    let to = MOBILE.of(version);
     let mut transfer = Transfer::start(&path.fixed, &path.mobile, to, ALL);
     transfer.wait_for(ALL / 4);
     path.cut();
@@ -66,13 +66,12 @@ fn another_owner(over: Option<Over>) -> Option<(u64, u64)> {
     Some(got)
 }
 
-#[test]
-fn another_owner_of_the_address_gets_no_more_than_without_a_daemon() {
-    let Some((control, _)) = another_owner(None) else {
+fn gets_no_more_than_without_a_daemon(version: Version) {
+    let Some((control, _)) = another_owner(version, None) else {
         return;
     };
     for over in Over::BOTH {
-        let Some((packets, bytes)) = another_owner(Some(over)) else {
+        let Some((packets, bytes)) = another_owner(version, Some(over)) else {
             return;
         };
         assert!(
@@ -80,4 +79,14 @@ fn another_owner_of_the_address_gets_no_more_than_without_a_daemon() {
             "{over:?}: {packets} packets of {bytes} bytes; without a daemon {control}"
         );
     }
+}
+
+#[test]
+fn another_owner_of_an_address_of_ipv4_gets_no_more_than_without_a_daemon() {
+    gets_no_more_than_without_a_daemon(Version::V4);
+}
+
+#[test]
+fn another_owner_of_an_address_of_ipv6_gets_no_more_than_without_a_daemon() {
+    gets_no_more_than_without_a_daemon(Version::V6);
 }
