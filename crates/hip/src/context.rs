@@ -2,6 +2,7 @@
 
 use crate::addresses::Path;
 use crate::config::Config;
+use crate::effort::Checks;
 use crate::event::Outbox;
 use crate::event::Refusal;
 use crate::identity::{Identity, PublicIdentity};
@@ -27,6 +28,7 @@ pub(crate) struct Context<'a> {
     /// This host's addresses, the preferred one first.
     pub(crate) locals: &'a [IpAddr],
     pub(crate) spis: &'a BTreeMap<u32, Hit>,
+    pub(crate) checks: &'a mut Checks,
     pub(crate) outbox: &'a mut Outbox,
 }
 

@@ -18,8 +18,10 @@ use crate::association::{Association, Data, State, StateName};
 use crate::beet::Inner;
 use crate::config::{Admission, Config, Peer};
 use crate::context::Context;
+use crate::effort::{Checks, Source};
 use crate::event::{Counters, Event, Failure, Outbox, Protocol, Reason, Refusal, Transmit};
 use crate::identity::Identity;
+use crate::rate::Answers;
 use crate::recent;
 use crate::responder::{Origin, Responder};
 use crate::volume::{Readdressing, Volume};
@@ -82,8 +84,10 @@ pub struct Host {
     responder: Responder,
     associations: BTreeMap<Hit, Association>,
     spis: BTreeMap<u32, Hit>,
+    checks: Checks,
     /// The clients of a rendezvous server, and when their registration ends.
     clients: BTreeMap<Hit, Instant>,
+    relayed: Answers,
     local: Option<LocalScopeState>,
     opportunistic: Opportunistic,
     agenda: BTreeSet<(Instant, Reason, Hit)>,
@@ -106,7 +110,9 @@ impl Host {
             locals: Vec::new(),
             associations: BTreeMap::new(),
             spis: BTreeMap::new(),
+            checks: Checks::new(now),
             clients: BTreeMap::new(),
+            relayed: Answers::default(),
             opportunistic: Opportunistic::default(),
             agenda: BTreeSet::new(),
             outbox: Outbox::default(),
@@ -379,7 +385,7 @@ impl Host {
             PacketType::I2 => self.handle_i2(now, &message, path),
             PacketType::R2 => self.handle_r2(now, &message),
             PacketType::Update => self.handle_update(now, &message),
-            PacketType::Notify => self.handle_notify(now, &message),
+            PacketType::Notify => self.handle_notify(now, &message, path),
             PacketType::Close => self.handle_close(now, &message, path),
             PacketType::CloseAck => self.handle_close_ack(&message),
         };
@@ -472,6 +478,7 @@ impl Host {
             random: &mut self.random,
             locals: &self.locals,
             spis: &self.spis,
+            checks: &mut self.checks,
             outbox: &mut self.outbox,
         };
         (&mut self.responder, &mut self.associations, context)

@@ -4,6 +4,7 @@
 use crate::addresses::{Path, PeerAddresses};
 use crate::cipher::HipCipher;
 use crate::context::{Context, required, verify_signature, write_host_id};
+use crate::effort::Source;
 use crate::event::{Failure, Refusal};
 use crate::group::{Group, KeyPair};
 use crate::identity::PublicIdentity;
@@ -71,7 +72,7 @@ impl From<Refusal> for Unusable {
 pub(crate) fn read_r1(
     context: &mut Context<'_>,
     message: &Message<'_>,
-    path: Path,
+    (path, source): (Path, Source),
 ) -> Result<Offer, Unusable> {
     let host = required(message, kind::HOST_ID)?.contents;
     let host = HostId::parse(host).map_err(|_| Refusal::Malformed)?;
@@ -80,7 +81,8 @@ pub(crate) fn read_r1(
     if peer.hit() != message.sender() {
         return Err(Refusal::Identity.into());
     }
-    verify_r1_signature(message, &peer)?;
+    let check = || verify_r1_signature(message, &peer);
+    context.checks.run(context.now, source, check)?;
     let contents = required(message, kind::PUZZLE)?.contents;
     let puzzle = Puzzle::parse(contents).map_err(|_| Refusal::Malformed)?;
     let rhash = peer.rhash();
@@ -305,9 +307,15 @@ impl Draft {
         self.spi
     }
 
-    /// Whether a notification bears the peer's signature.
-    pub(crate) fn is_signed(&self, message: &Message<'_>) -> bool {
-        verify_signature(message, &self.peer).is_ok()
+    /// Checks that a notification bears the peer's signature.
+    pub(crate) fn check_notify(
+        &self,
+        context: &mut Context<'_>,
+        message: &Message<'_>,
+        source: Source,
+    ) -> Result<(), Refusal> {
+        let check = || verify_signature(message, &self.peer);
+        context.checks.run(context.now, source, check)
     }
 
     /// Checks an R2.

@@ -115,6 +115,12 @@ impl Pending {
         self.id == id || self.former.contains(&id)
     }
 
+    /// True if these acknowledgements end it: a test needs its nonce, because any later UPDATE of the peer acknowledges it.
+    fn is_ended_by(&self, acks: &[u32]) -> bool {
+        let is_acknowledged = acks.iter().any(|&id| self.was_sent_as(id));
+        is_acknowledged && !matches!(self.purpose, Purpose::Verify(_))
+    }
+
     fn renumber(&mut self, id: u32) {
         self.former.push(core::mem::replace(&mut self.id, id));
         if self.former.len() > NUMBERS {
@@ -185,13 +191,16 @@ impl Updates {
     }
 
     /// Judges an UPDATE by its numbers, before its signature is: what was heard before costs whoever repeats it more.
-    fn admit(&mut self, now: Instant, seq: Option<u32>) -> Result<(), Refusal> {
+    fn admit(
+        &mut self,
+        now: Instant,
+        seq: Option<u32>,
+        (acks, has_right_nonce): (&[u32], bool),
+    ) -> Result<(), Refusal> {
         let Some(id) = seq else {
-            // It answers, and nothing waits for an answer.
-            return match self.pending.is_empty() {
-                true => Err(Refusal::Replay),
-                false => Ok(()),
-            };
+            // One that acknowledges nothing new is dropped (RFC 7401, section 6.12.2).
+            let is_new = has_right_nonce || self.pending.iter().any(|it| it.is_ended_by(acks));
+            return is_new.then_some(()).ok_or(Refusal::Replay);
         };
         if let Some(seen) = self.seen.iter_mut().find(|seen| seen.id == id) {
             if now.since(seen.answered) < ANSWERED_AGAIN_AFTER {
@@ -570,10 +579,16 @@ impl Session {
         if seq.len() > 1 || seq.is_empty() && acks.is_empty() {
             return Err(Refusal::Parameter);
         }
-        self.updates.admit(context.now, seq.first().copied())?;
+        let echoed = self.echoed(message);
+        let news = (acks.as_slice(), echoed.is_some());
+        self.updates
+            .admit(context.now, seq.first().copied(), news)?;
         self.verify_signature(message)?;
         let mut outcome = Outcome::default();
-        self.hear_echo(message, &mut outcome);
+        if let Some((address, verified)) = echoed {
+            self.addresses.verify(address);
+            outcome.verified = verified;
+        }
         self.hear_acks(&acks, &mut outcome);
         // Before the news: they may be of the next keys.
         if !self.updates.has_untold_offer() {
@@ -611,31 +626,23 @@ impl Session {
         })
     }
 
-    /// A nonce has come back: the peer is at the address that it was sent to.
-    fn hear_echo(&mut self, message: &Message<'_>, outcome: &mut Outcome) {
-        let Some(echo) = message.find(kind::ECHO_RESPONSE_SIGNED) else {
-            return;
-        };
-        for pending in &self.updates.pending {
-            let asked: Vec<IpAddr> = match pending.purpose {
-                Purpose::Verify(address) => alloc::vec![address],
+    /// The address whose nonce has come back, and its test, if it had one of its own: the peer is there.
+    fn echoed(&self, message: &Message<'_>) -> Option<(IpAddr, Option<Answered>)> {
+        let echo = message.find(kind::ECHO_RESPONSE_SIGNED)?;
+        self.updates.pending.iter().find_map(|pending| {
+            let (asked, test): (Vec<IpAddr>, _) = match pending.purpose {
+                Purpose::Verify(address) => (alloc::vec![address], Some(pending.into())),
                 Purpose::Readdress => {
                     let known = self.addresses.known.iter();
-                    known.map(|known| known.address).collect()
+                    (known.map(|known| known.address).collect(), None)
                 }
-                _ => continue,
+                _ => return None,
             };
-            let found = asked
-                .into_iter()
-                .find(|&address| pending.nonce(self, address).ct_eq(echo.contents).into());
-            if let Some(address) = found {
-                self.addresses.verify(address);
-                if let Purpose::Verify(_) = pending.purpose {
-                    outcome.verified = Some(pending.into());
-                }
-                break;
-            }
-        }
+            let mut asked = asked.into_iter();
+            let found =
+                asked.find(|&address| pending.nonce(self, address).ct_eq(echo.contents).into());
+            found.map(|address| (address, test))
+        })
     }
 
     fn hear_acks(&mut self, acks: &[u32], outcome: &mut Outcome) {

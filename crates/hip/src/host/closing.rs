@@ -148,13 +148,14 @@ impl Host {
         else {
             return Err(Refusal::State);
         };
-        session.verify(message)?;
+        session.verify_mac(message)?;
         let echo = message
             .find(kind::ECHO_RESPONSE_SIGNED)
             .ok_or(Refusal::Parameter)?;
         if !bool::from(echo.contents.ct_eq(nonce)) {
             return Err(Refusal::Parameter);
         }
+        session.verify_signature(message)?;
         self.forget(peer);
         self.clients.remove(&peer);
         Ok(())
