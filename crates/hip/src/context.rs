@@ -80,6 +80,18 @@ impl Context<'_> {
     }
 }
 
+/// Answers what stands behind the signature of `request`: middleboxes append it on the way (RFC 7401, section 5.2.21).
+/// What the answer has no room for is left out.
+pub(crate) fn echo_unsigned(answer: Vec<u8>, request: &Message<'_>) -> Vec<u8> {
+    let mut builder = Builder::continuing(&answer, kind::HIP_SIGNATURE);
+    for parameter in request.parameters() {
+        if parameter.kind == kind::ECHO_REQUEST_UNSIGNED {
+            builder.push(kind::ECHO_RESPONSE_UNSIGNED, parameter.contents);
+        }
+    }
+    builder.finish().unwrap_or(answer)
+}
+
 /// Appends a host identity.
 pub(crate) fn push_host_id(builder: &mut Builder, identity: &PublicIdentity) {
     builder.push_with(kind::HOST_ID, |out| write_host_id(out, identity));

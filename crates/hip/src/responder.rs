@@ -16,7 +16,7 @@
 use crate::addresses::{Path, PeerAddresses};
 use crate::cipher::HipCipher;
 use crate::context::{
-    Context, push_host_id, required, verify_mac, verify_signature, write_host_id,
+    Context, echo_unsigned, push_host_id, required, verify_mac, verify_signature, write_host_id,
 };
 use crate::effort::Effort;
 use crate::event::Refusal;
@@ -251,7 +251,7 @@ impl Responder {
         let group = common.unwrap_or(Group::Modp1536);
         self.rotate(context.now);
         self.admit_i1(context, origin)?;
-        self.send_r1(context, message.sender(), group, origin)
+        self.send_r1(context, message, group, origin)
     }
 
     /// Bits of the puzzle that a newcomer gets.
@@ -268,13 +268,13 @@ impl Responder {
     fn send_r1(
         &mut self,
         context: &mut Context<'_>,
-        initiator: Hit,
+        message: &Message<'_>,
         group: Group,
         origin: Origin,
     ) -> Result<(), Refusal> {
         let difficulty = self.difficulty(context);
         let hosts = Hosts {
-            initiator,
+            initiator: message.sender(),
             responder: context.identity.hit(),
         };
         let rhash = context.identity.public().rhash();
@@ -303,8 +303,9 @@ impl Responder {
         puzzle.write(&mut contents);
         overwrite(&mut packet, template.puzzle_at, &contents);
         overwrite(&mut packet, 24, &hosts.initiator.0);
+        packet = echo_unsigned(packet, message);
         if let Some(server) = origin.via {
-            let mut builder = Builder::continuing(&packet, kind::HIP_SIGNATURE_2);
+            let mut builder = Builder::continuing(&packet, kind::ECHO_RESPONSE_UNSIGNED);
             builder.push_with(kind::VIA_RVS, |out| write_from_address(out, server));
             packet = builder.finish().ok_or(Refusal::Limit)?;
         }
@@ -381,7 +382,7 @@ impl Responder {
                 via: None,
             };
             // What cannot be made is not sent: the Initiator asks again.
-            let _ = self.send_r1(context, message.sender(), group, origin);
+            let _ = self.send_r1(context, message, group, origin);
         }
         Rejection::Refused(Refusal::Puzzle)
     }

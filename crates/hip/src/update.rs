@@ -7,7 +7,7 @@
 
 use crate::addresses::Path;
 use crate::backoff::Backoff;
-use crate::context::Context;
+use crate::context::{Context, echo_unsigned};
 use crate::event::{Event, Reason, Refusal};
 use crate::rekey::{Offer, PATIENCE, REST, Rekeying};
 use crate::rendezvous;
@@ -672,14 +672,14 @@ impl Session {
     ) -> Result<(), Refusal> {
         if let Some(seen) = self.updates.seen.iter().find(|seen| seen.id == id) {
             let reply = seen.reply.clone();
-            self.repeat_reply(context, &reply);
+            self.repeat_reply(context, message, reply);
             return Ok(());
         }
         self.hear_news(context, message, id, outcome)
     }
 
     /// A repetition is answered as before, and no more is done.
-    fn repeat_reply(&mut self, context: &mut Context<'_>, reply: &[u8]) {
+    fn repeat_reply(&mut self, context: &mut Context<'_>, message: &Message<'_>, reply: Vec<u8>) {
         let verified = self
             .updates
             .pending
@@ -690,7 +690,7 @@ impl Session {
             });
         let path = verified.or_else(|| self.first_candidate(context));
         if let Some(path) = path {
-            context.send(&path, reply);
+            context.send(&path, &echo_unsigned(reply, message));
         }
     }
 
@@ -739,7 +739,7 @@ impl Session {
         let has_locators = locators.is_some();
         match (postponed, locators) {
             (Some(known), _) if is_too_soon => {
-                self.repeat_reply(context, &known.reply);
+                self.repeat_reply(context, message, known.reply.clone());
                 self.updates.postponed = Some(known);
                 return Ok(());
             }
@@ -796,7 +796,7 @@ impl Session {
         };
         let reply = reply.ok_or(Refusal::Limit)?;
         if let Some(path) = path {
-            context.send(&path, &reply);
+            context.send(&path, &echo_unsigned(reply.clone(), message));
         }
         Ok(reply)
     }

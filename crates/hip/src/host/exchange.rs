@@ -4,7 +4,7 @@ use super::opportunistic::is_stand_in;
 use super::{Association, Data, Host, Path, Peer, Source, State};
 use crate::addresses::local_for;
 use crate::backoff::Backoff;
-use crate::context::verify_mac;
+use crate::context::{echo_unsigned, verify_mac};
 use crate::event::{Event, Failure, Refusal};
 use crate::initiator::{self, Unusable};
 use crate::responder::Rejection;
@@ -247,7 +247,8 @@ impl Host {
             }
         };
         if let Some(answered) = &accepted.session.answered {
-            self.outbox.hip((path.local, path.remote), &answered.packet);
+            let packet = echo_unsigned(answered.packet.clone(), message);
+            self.outbox.hip((path.local, path.remote), &packet);
         }
         let mut session = accepted.session;
         if let Some((association, mut context)) = self.lend(now, peer) {
@@ -282,7 +283,8 @@ impl Host {
             .filter(|answered| answered.mark == mark);
         let answered = answered.ok_or(Refusal::Replay)?;
         verify_mac(message, session.keying.rhash, &session.keying.keys.peer)?;
-        self.outbox.hip((path.local, path.remote), &answered.packet);
+        let packet = echo_unsigned(answered.packet.clone(), message);
+        self.outbox.hip((path.local, path.remote), &packet);
         Ok(())
     }
 
