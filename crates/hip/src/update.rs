@@ -32,8 +32,9 @@ const WINDOW: u32 = 8;
 /// An UPDATE of the peer that comes again is judged and answered no sooner: every peer waits longer, but not whoever has
 /// recorded it.
 pub(crate) const ANSWERED_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// UPDATEs of the peer that are acknowledged again.
-const REMEMBERED: usize = 4;
+/// UPDATEs of the peer that are acknowledged again: all that are not far behind. A host like this one has at most one of
+/// each [`Purpose`] without an acknowledgement.
+const REMEMBERED: usize = WINDOW as usize;
 
 /// Bytes of a nonce that shows that the peer is at an address.
 const NONCE: usize = 16;
@@ -211,12 +212,11 @@ impl Updates {
         }
         // An UPDATE that newer ones have overtaken is news as long as it is known not to have been here.
         let seen = &self.seen;
-        let is_old = seen.is_full() && seen.first().is_some_and(|oldest| id < oldest.id);
-        let is_far_behind = |newest: &Seen| id.saturating_add(WINDOW) < newest.id;
-        let is_before = |postponed: &Seen| id < postponed.id;
-        if is_old
+        let precedes = |other: &Seen| is_before(id, other.id);
+        let is_far_behind = |newest: &Seen| is_before(id.wrapping_add(WINDOW), newest.id);
+        if seen.is_full() && seen.first().is_some_and(precedes)
             || seen.last().is_some_and(is_far_behind)
-            || self.postponed.as_ref().is_some_and(is_before)
+            || self.postponed.as_ref().is_some_and(precedes)
         {
             return Err(Refusal::Replay);
         }
@@ -232,7 +232,7 @@ impl Updates {
 
     /// True if an UPDATE newer than this one has named the peer's addresses.
     fn has_newer_locators(&self, id: u32) -> bool {
-        let mut newer = self.seen.iter().filter(|seen| seen.id > id);
+        let mut newer = self.seen.iter().filter(|seen| is_before(id, seen.id));
         newer.any(|seen| seen.has_locators)
     }
 
@@ -241,8 +241,9 @@ impl Updates {
         if self.seen.is_full() {
             self.seen.remove(0);
         }
-        self.seen.push(heard);
-        self.seen.sort_unstable_by_key(|seen| seen.id);
+        let earlier = self.seen.iter().filter(|seen| is_before(seen.id, heard.id));
+        let at = earlier.count();
+        self.seen.insert(at, heard);
     }
 
     /// The time since which the peer is told this host's addresses.
@@ -338,6 +339,11 @@ impl Updates {
         });
         id
     }
+}
+
+/// True if the number `a` comes before `b`: numbers go on at zero after the last one.
+const fn is_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
 }
 
 /// An UPDATE of ours that the peer has answered.

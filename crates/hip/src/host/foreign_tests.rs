@@ -146,3 +146,48 @@ fn what_is_too_old_to_be_known_is_refused() {
     }
     assert_eq!(pair.hosts[0].counters().refused(Refusal::Replay), 3);
 }
+
+/// Section 6.12.1: what has recently been processed is acknowledged again, however many acknowledgements were lost.
+#[test]
+fn the_oldest_of_eight_updates_is_acknowledged_again() {
+    let mut pair = Pair::new();
+    let spi = inbound_spi(&pair);
+    let updates: Vec<_> = (0..8_u8)
+        .map(|id| {
+            let place = IpAddr::from([198, 51, 100, id]);
+            update(&mut pair, 10 + u32::from(id), [spi, spi], (spi, place))
+        })
+        .collect();
+    for packet in &updates {
+        pair.deliver(0, packet);
+    }
+    acknowledged(&mut pair);
+    let named = addresses(&pair);
+    for (id, again) in (10..).zip(&updates) {
+        pair.now += crate::update::ANSWERED_AGAIN_AFTER;
+        pair.deliver(0, again);
+        assert!(acknowledged(&mut pair).contains(&id), "{id}");
+        assert_eq!(addresses(&pair), named, "{id}");
+    }
+}
+
+/// A number is one of 2^32 (section 5.2.16), and the one after the last one is zero.
+#[test]
+fn numbers_go_on_after_the_last_one() {
+    let mut pair = Pair::new();
+    let spi = inbound_spi(&pair);
+    let ids = [u32::MAX - 2, u32::MAX, 0, u32::MAX - 1, 1];
+    for (at, id) in (0_u8..).zip(ids) {
+        let place = IpAddr::from([198, 51, 100, at]);
+        let packet = update(&mut pair, id, [spi, spi], (spi, place));
+        pair.deliver(0, &packet);
+        assert!(acknowledged(&mut pair).contains(&id), "{id}");
+        let is_newest = id != u32::MAX - 1;
+        assert_eq!(addresses(&pair)[0] == place, is_newest, "{id}");
+    }
+    // The control: a number that is far behind in the circle.
+    let old = update(&mut pair, u32::MAX - 20, [spi, spi], (spi, ELSEWHERE));
+    pair.deliver(0, &old);
+    assert_eq!(acknowledged(&mut pair), []);
+    assert_eq!(pair.hosts[0].counters().refused(Refusal::Replay), 1);
+}
