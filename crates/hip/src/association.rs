@@ -217,7 +217,7 @@ impl Association {
     pub(crate) fn deadline(
         &self,
         now: Instant,
-        unused_after: Duration,
+        unused_at: Option<Instant>,
     ) -> Option<(Instant, Reason)> {
         let retransmission = |backoff: &Backoff| (backoff.due, Reason::Retransmission);
         let lifetime = |until: &Instant| (*until, Reason::Lifetime);
@@ -231,14 +231,13 @@ impl Association {
                 .chain(session.updates.deadline())
                 .min(),
             State::Established { session } => {
-                let unused = session.last_used + unused_after;
                 let previous = session.previous.as_ref();
                 let previous = previous.and_then(|(_, until)| until.as_ref().map(lifetime));
                 let renewal = session.renewal.map(|at| (at, Reason::Registration));
                 let silence = session.recent.deadline.map(|at| (at, Reason::Silence));
                 let flight = session.first_flight.as_ref();
                 let flight = flight.map(|flight| (flight.until, Reason::FirstFlight));
-                let unused = Some((unused, Reason::Lifetime));
+                let unused = unused_at.map(|at| (at, Reason::Lifetime));
                 let liveness = session.liveness.due().map(|at| (at, Reason::Liveness));
                 let revival = self.revival.as_ref().map(Revival::deadline);
                 let all = [

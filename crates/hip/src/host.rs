@@ -32,7 +32,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use local::LocalScopeState;
 use opportunistic::Opportunistic;
 pub use opportunistic::stand_in;
-use outlast_base::time::{Duration, Instant};
+use outlast_base::time::Instant;
 use outlast_wire::hip::{EspHeader, Hit, Message, PacketType, kind};
 use rand_core::SeedableRng;
 
@@ -496,7 +496,7 @@ impl Host {
     /// Sends what waits, and brings table, SPIs and agenda in line with an association.
     fn settle(&mut self, now: Instant, peer: Hit) {
         self.flush(now, peer);
-        let unused_after = self.unused_after(peer);
+        let unused_at = self.unused_at(peer);
         let Some(association) = self.associations.get_mut(&peer) else {
             return;
         };
@@ -509,7 +509,7 @@ impl Host {
             self.spis.extend(spis.iter().map(|&spi| (spi, peer)));
             association.spis = spis;
         }
-        let deadline = association.deadline(now, unused_after);
+        let deadline = association.deadline(now, unused_at);
         if deadline != association.armed {
             if let Some((at, reason)) = association.armed {
                 self.agenda.remove(&(at, reason, peer));
@@ -520,15 +520,16 @@ impl Host {
         }
     }
 
-    /// Registrations need their association, however little it is used.
-    fn unused_after(&self, peer: Hit) -> Duration {
-        let is_client = self.clients.contains_key(&peer);
-        let is_server = self.peers.get(&peer).is_some_and(|peer| peer.registers);
-        if is_client || is_server {
-            Duration::MAX
-        } else {
-            self.config.unused_after
+    /// The time at which an association is closed that is not used until then. A registration needs its association for
+    /// as long as it lasts, however little that is used.
+    fn unused_at(&self, peer: Hit) -> Option<Instant> {
+        let session = self.associations.get(&peer)?.any_session()?;
+        if self.peers.get(&peer).is_some_and(|peer| peer.registers) {
+            return None;
         }
+        let unused = session.last_used + self.config.unused_after;
+        let registered_until = self.clients.get(&peer);
+        Some(registered_until.map_or(unused, |&until| unused.max(until)))
     }
 
     fn flush(&mut self, now: Instant, peer: Hit) {

@@ -86,6 +86,8 @@ struct Pending {
     sent_at: Instant,
     /// What nonces are made from.
     secret: Vec<u8>,
+    /// Time since which the peer leaves it without an answer.
+    unanswered_since: Instant,
     /// Whether the peer has not acknowledged it for too long, and is told again only later.
     is_resting: bool,
 }
@@ -100,15 +102,20 @@ impl Pending {
     /// rest begins. Nothing is forgotten: a late acknowledgement counts.
     fn rest_or_wake(&mut self, context: &Context<'_>) -> bool {
         if self.is_resting {
-            self.is_resting = false;
-            self.begun = context.now;
-            let times = &context.config.retransmission;
-            self.backoff.hurry(context.now, times);
-        } else if self.begun + PATIENCE <= context.now {
+            self.hurry(context);
+        } else if self.unanswered_since + PATIENCE <= context.now {
             self.is_resting = true;
             self.backoff.due = context.now + REST;
         }
         self.is_resting
+    }
+
+    /// Makes it due at once, as if it had never been sent.
+    fn hurry(&mut self, context: &Context<'_>) {
+        self.is_resting = false;
+        self.unanswered_since = context.now;
+        let times = &context.config.retransmission;
+        self.backoff.hurry(context.now, times);
     }
 
     /// Whether an acknowledgement of this number is one of this UPDATE.
@@ -269,9 +276,7 @@ impl Updates {
     /// Makes everything that waits due at once.
     pub(crate) fn hurry(&mut self, context: &Context<'_>) {
         for pending in &mut self.pending {
-            pending
-                .backoff
-                .hurry(context.now, &context.config.retransmission);
+            pending.hurry(context);
         }
     }
 
@@ -279,9 +284,7 @@ impl Updates {
     pub(crate) fn hurry_readdressing(&mut self, context: &Context<'_>) {
         let mut pending = self.pending.iter_mut();
         if let Some(pending) = pending.find(|pending| pending.purpose == Purpose::Readdress) {
-            pending
-                .backoff
-                .hurry(context.now, &context.config.retransmission);
+            pending.hurry(context);
         }
     }
 
@@ -311,6 +314,8 @@ impl Updates {
         pending.renumber(self.next_id);
         pending.backoff = Backoff::new(context.now, &context.config.retransmission);
         pending.sent_at = context.now;
+        pending.unanswered_since = context.now;
+        pending.is_resting = false;
         self.next_id = self.next_id.wrapping_add(1);
         Some(pending.id)
     }
@@ -335,6 +340,7 @@ impl Updates {
             begun: context.now,
             sent_at: context.now,
             secret: context.bytes(32),
+            unanswered_since: context.now,
             is_resting: false,
         });
         id
@@ -445,6 +451,7 @@ impl Session {
             return self.updates.pending.clear();
         }
         self.rest_untold_answer(context);
+        self.rest_vain_test(context);
         let is_due = |pending: &&mut Pending| pending.backoff.due <= context.now;
         let mut due = Vec::new();
         let Updates {
@@ -474,6 +481,17 @@ impl Session {
             .find(|pending| is_untold && pending.offers(spi) && pending.backoff.due <= context.now);
         if due.is_some_and(|answer| answer.rest_or_wake(context)) {
             self.note_failed_rekeying(context);
+        }
+    }
+
+    /// Has a test rest that an address has left without an answer for too long: the peer lives, and is not there.
+    fn rest_vain_test(&mut self, context: &Context<'_>) {
+        let mut pending = self.updates.pending.iter_mut();
+        let due = pending.find(|pending| {
+            matches!(pending.purpose, Purpose::Verify(_)) && pending.backoff.due <= context.now
+        });
+        if let Some(test) = due {
+            test.rest_or_wake(context);
         }
     }
 
@@ -679,6 +697,7 @@ impl Session {
         if let Some(seen) = self.updates.seen.iter().find(|seen| seen.id == id) {
             let reply = seen.reply.clone();
             self.repeat_reply(context, message, reply);
+            self.acknowledge_beside_test(context, message, id);
             return Ok(());
         }
         self.hear_news(context, message, id, outcome)
@@ -696,6 +715,25 @@ impl Session {
             });
         let path = verified.or_else(|| self.first_candidate(context));
         if let Some(path) = path {
+            context.send(&path, &echo_unsigned(reply, message));
+        }
+    }
+
+    /// Acknowledges a repetition where the peer is known to be, too, while the answer goes to an address that is tested:
+    /// the peer may not be there, and would repeat its UPDATE for ever. The nonce of the test is for that address alone.
+    fn acknowledge_beside_test(
+        &mut self,
+        context: &mut Context<'_>,
+        message: &Message<'_>,
+        id: u32,
+    ) {
+        let path = self.addresses.path(context.now, context.locals);
+        let Some(path) = path.filter(|path| path.is_verified && self.updates.is_verifying()) else {
+            return;
+        };
+        let echo = message.find(kind::ECHO_REQUEST_SIGNED);
+        let echo: Vec<&[u8]> = echo.iter().map(|echo| echo.contents).collect();
+        if let Some(reply) = self.build(context, Some(id), &echo, None, path.remote) {
             context.send(&path, &echo_unsigned(reply, message));
         }
     }

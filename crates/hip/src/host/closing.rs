@@ -51,6 +51,7 @@ impl Host {
         };
         self.associations.insert(peer, association);
         if is_open {
+            self.clients.remove(&peer);
             self.send_close(now, peer);
             self.outbox.events.push_back(Event::Closed { peer });
         } else {
