@@ -191,3 +191,22 @@ fn numbers_go_on_after_the_last_one() {
     assert_eq!(acknowledged(&mut pair), []);
     assert_eq!(pair.hosts[0].counters().refused(Refusal::Replay), 1);
 }
+
+/// RFC 8046, section 5.3: an SPI that is replaced by zero is given up. There is no other one, so that data would have
+/// nowhere to go: the UPDATE is refused, and not acknowledged as if it had been acted on.
+#[test]
+fn the_only_spi_is_not_given_up() {
+    let mut pair = Pair::new();
+    let spi = inbound_spi(&pair);
+    let before = addresses(&pair);
+    let forged = update(&mut pair, 10, [spi, 0], (spi, ELSEWHERE));
+    pair.deliver(0, &forged);
+    assert_eq!(pair.hosts[0].counters().refused(Refusal::Choice), 1);
+    assert_eq!(acknowledged(&mut pair), []);
+    assert_eq!(addresses(&pair), before);
+    // The control: with the SPI in both places nothing changes but the address.
+    let right = update(&mut pair, 11, [spi, spi], (spi, ELSEWHERE));
+    pair.deliver(0, &right);
+    assert_eq!(acknowledged(&mut pair), [11]);
+    assert_eq!(addresses(&pair)[0], ELSEWHERE);
+}
