@@ -91,7 +91,7 @@ impl Host {
         let source = self.source_of(message.sender(), &path);
         let (association, mut context) = self.lend(now, message.sender()).ok_or(Refusal::State)?;
         let counter = message.find(kind::R1_COUNTER).map(|found| found.contents);
-        let (State::Established { session }, Some(revival)) =
+        let (State::R2Sent { session, .. } | State::Established { session }, Some(revival)) =
             (&mut association.state, &mut association.revival)
         else {
             return Err(Refusal::State);
