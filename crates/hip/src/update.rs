@@ -168,6 +168,9 @@ pub(crate) struct Updates {
     /// A newer one that is not acknowledged: it was acted on but for its offer of new keys, which came too soon. The
     /// peer repeats it.
     postponed: Option<Seen>,
+    /// Numbers of authentic UPDATEs that were not taken, and when each was judged last: whoever has recorded one may
+    /// repeat it.
+    refused: ArrayVec<(u32, Instant), REMEMBERED>,
     /// This host's own offer of new keys.
     pub(crate) rekeying: Rekeying,
 }
@@ -217,6 +220,11 @@ impl Updates {
             seen.answered = now;
             return Ok(());
         }
+        let is_fresh = |judged: Instant| now.since(judged) < ANSWERED_AGAIN_AFTER;
+        let mut refused = self.refused.iter();
+        if refused.any(|&(other, judged)| other == id && is_fresh(judged)) {
+            return Err(Refusal::Limit);
+        }
         // An UPDATE that newer ones have overtaken is news as long as it is known not to have been here.
         let seen = &self.seen;
         let precedes = |other: &Seen| is_before(id, other.id);
@@ -241,6 +249,15 @@ impl Updates {
     fn has_newer_locators(&self, id: u32) -> bool {
         let mut newer = self.seen.iter().filter(|seen| is_before(id, seen.id));
         newer.any(|seen| seen.has_locators)
+    }
+
+    /// Notes an UPDATE of the peer that was not taken.
+    fn note_refused(&mut self, id: u32, now: Instant) {
+        self.refused.retain(|(other, _)| *other != id);
+        if self.refused.is_full() {
+            self.refused.remove(0);
+        }
+        self.refused.push((id, now));
     }
 
     /// Notes an UPDATE of the peer that was acted on.
@@ -700,7 +717,11 @@ impl Session {
             self.acknowledge_beside_test(context, message, id);
             return Ok(());
         }
-        self.hear_news(context, message, id, outcome)
+        let heard = self.hear_news(context, message, id, outcome);
+        if self.updates.seen.iter().all(|seen| seen.id != id) {
+            self.updates.note_refused(id, context.now);
+        }
+        heard
     }
 
     /// A repetition is answered as before, and no more is done.

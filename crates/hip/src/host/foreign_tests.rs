@@ -210,3 +210,20 @@ fn the_only_spi_is_not_given_up() {
     assert_eq!(acknowledged(&mut pair), [11]);
     assert_eq!(addresses(&pair)[0], ELSEWHERE);
 }
+
+/// An UPDATE that is refused has no place among those that were seen. Whoever has recorded it repeats it 1,000 times.
+#[test]
+fn a_recorded_update_that_was_refused_costs_one_signature_in_50_ms() {
+    let mut pair = Pair::new();
+    let spi = inbound_spi(&pair);
+    let wrong = update(&mut pair, 10, [spi ^ 1, spi ^ 1], (spi, ELSEWHERE));
+    let refused = |pair: &Pair, refusal| pair.hosts[0].counters().refused(refusal);
+    for _ in 0..1_000 {
+        pair.deliver(0, &wrong);
+    }
+    let counts = [Refusal::Choice, Refusal::Limit].map(|refusal| refused(&pair, refusal));
+    assert_eq!(counts, [1, 999]);
+    pair.now += crate::update::ANSWERED_AGAIN_AFTER;
+    pair.deliver(0, &wrong);
+    assert_eq!(refused(&pair, Refusal::Choice), 2, "it is judged again");
+}
