@@ -157,7 +157,7 @@ fn last_sent(network: &Network, node: usize) -> Transmit {
 }
 
 /// An R1 with a wrong signature, from an address that was called.
-#[divan::bench(args = Pace::ALL)]
+#[divan::bench(args = Pace::ALL, sample_size = 32)]
 fn r1(bencher: Bencher<'_, '_>, pace: Pace) {
     let mut network = waiting(PacketType::R1);
     let packet = altered(&last_sent(&network, 1), kind::HIP_SIGNATURE_2);
@@ -174,7 +174,7 @@ fn r2_with_a_wrong_mac(bencher: Bencher<'_, '_>, pace: Pace) {
 }
 
 /// A NOTIFY with a wrong signature, from the address that the I2 has gone to.
-#[divan::bench(args = Pace::ALL)]
+#[divan::bench(args = Pace::ALL, sample_size = 32)]
 fn notify(bencher: Bencher<'_, '_>, pace: Pace) {
     let mut network = waiting(PacketType::I2);
     let mut builder = Builder::new(PacketType::Notify, network.hit(1), network.hit(0));
@@ -217,7 +217,7 @@ fn close_ack_with_a_wrong_mac(bencher: Bencher<'_, '_>, pace: Pace) {
 }
 
 /// An I1 for a client of a rendezvous server.
-#[divan::bench(args = Pace::ALL)]
+#[divan::bench(args = Pace::ALL, sample_size = 32)]
 fn relayed_i1(bencher: Bencher<'_, '_>, pace: Pace) {
     let mut network = common::with_server(1);
     let mut builder = Builder::new(PacketType::I1, identity(9).hit(), network.hit(1));

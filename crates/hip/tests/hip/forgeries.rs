@@ -138,7 +138,7 @@ fn forged_r1_packets_cost_no_more_than_their_share() {
     }
 }
 
-/// Whoever cannot write the peer's address as his source takes nothing from the peer.
+/// An attacker who cannot write the peer's address as his source takes nothing from the peer.
 #[test]
 fn an_honest_r1_is_heard_among_forged_ones() {
     for spoofing in [Spoofing::None, Spoofing::Strangers] {
@@ -157,7 +157,7 @@ fn an_honest_r1_is_heard_among_forged_ones() {
     }
 }
 
-/// The same beside an association whose peer has been started again.
+/// A peer that was started again is found by an exchange beside the association, which waits for an R1, too.
 #[test]
 fn forged_r1_packets_do_not_delay_a_revival() {
     for spoofing in [Spoofing::None, Spoofing::Strangers] {
