@@ -121,19 +121,20 @@ impl Checks {
         }
     }
 
-    /// Runs a check of a signature if there is a token for its source; one that succeeds costs nothing.
-    pub(crate) fn run(
+    /// Runs a check of a signature, and of what else has to be right, if there is a token for its source; one that
+    /// succeeds costs nothing.
+    pub(crate) fn run<T, E: From<Refusal>>(
         &mut self,
         now: Instant,
         source: Source,
-        check: impl FnOnce() -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
+        check: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         let is_plenty = self.effort.required(now, HARDEST) == 0;
         if !is_plenty && !source.is_called
             || self.wrong.count(now, source.address) >= WRONG_FOR_ONE_ADDRESS
             || self.left == 0 && !self.effort.take()
         {
-            return Err(Refusal::Limit);
+            return Err(Refusal::Limit.into());
         }
         if self.left == 0 {
             self.left = CHECKS;

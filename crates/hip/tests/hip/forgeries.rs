@@ -3,6 +3,7 @@
 
 use crate::common::{Network, address, identity, with_server};
 use outlast_base::time::Duration;
+use outlast_hip::group::Group;
 use outlast_hip::{Config, Peer, Protocol, Refusal, StateName, Transmit};
 use outlast_wire::hip::{Builder, Message, Notification, PacketType, Signature, kind};
 use std::net::{IpAddr, Ipv4Addr};
@@ -50,10 +51,10 @@ fn finished(mut payload: Vec<u8>, source: IpAddr, destination: IpAddr) -> Transm
     }
 }
 
-/// An R1 that node 1 has for whoever calls as node 0.
-fn r1(network: &mut Network) -> Transmit {
+/// An R1 that node 1 has for whoever calls as node 0 and offers these groups.
+fn r1_in(network: &mut Network, groups: &[u8]) -> Transmit {
     let mut builder = Builder::new(PacketType::I1, network.hit(0), network.hit(1));
-    builder.push(kind::DH_GROUP_LIST, &[7, 3]);
+    builder.push(kind::DH_GROUP_LIST, groups);
     let i1 = builder.finish().expect("an I1");
     let packet = finished(i1, ATTACKER, network.nodes[1].addresses[0]);
     network.deliver(&packet);
@@ -62,7 +63,12 @@ fn r1(network: &mut Network) -> Transmit {
     answers.next_back().expect("an R1")
 }
 
-/// The same R1 for node 0, with another signature.
+/// An R1 as node 0 would have it.
+fn r1(network: &mut Network) -> Transmit {
+    r1_in(network, &[7, 3])
+}
+
+/// The R1 for node 0, with another signature.
 fn forged_r1(network: &Network, r1: &Transmit, round: u32, from: Spoofing) -> Transmit {
     let mut payload = r1.payload.clone();
     let message = Message::parse(&r1.payload).expect("an R1");
@@ -136,6 +142,36 @@ fn forged_r1_packets_cost_no_more_than_their_share() {
         let cost = checks(&network);
         assert!((1..=most).contains(&cost), "{spoofing:?}: {cost}");
     }
+}
+
+/// An attacker has an R1 signed that is of no use to whoever it is for: the first group that both have is another one
+/// (section 5.2.6). That is found before the signature is checked.
+#[test]
+fn a_signed_r1_of_no_use_costs_no_signature() {
+    let mut network = Network::pair(28);
+    let useless = r1_in(&mut network, &[Group::Modp3072.number()]);
+    let right = r1(&mut network);
+    network.filter = Box::new(|_| false);
+    network.connect(0, 1);
+    let refused = |network: &Network, refusal| network.nodes[0].host.counters().refused(refusal);
+    for (r1, expected) in [(&useless, Refusal::Choice), (&right, Refusal::Signature)] {
+        let before = [expected, Refusal::Signature].map(|it| refused(&network, it));
+        for round in 0..50 {
+            let forged = forged_r1(&network, r1, round, Spoofing::Peer);
+            network.deliver(&forged);
+        }
+        assert_eq!(refused(&network, expected) - before[0], 50);
+        let is_control = expected == Refusal::Signature;
+        let checked = refused(&network, Refusal::Signature) - before[1];
+        assert_eq!(checked, if is_control { 50 } else { 0 });
+    }
+    // What is signed and of no use costs nothing either.
+    for _ in 0..1_000 {
+        let own = network.nodes[0].addresses[0];
+        let signed = finished(useless.payload.clone(), ATTACKER, own);
+        network.deliver(&signed);
+    }
+    assert_eq!(refused(&network, Refusal::Choice), 1_050);
 }
 
 /// An attacker who cannot write the peer's address as his source takes nothing from the peer.
