@@ -9,7 +9,7 @@ use divan::{Bencher, black_box};
 use outlast_base::time::{Duration, Instant};
 use outlast_hip::group::Group;
 use outlast_hip::{Config, Host, Protocol, Refusal, Transmit};
-use outlast_wire::hip::{Builder, Message, PacketType, kind};
+use outlast_wire::hip::{Builder, Message, Notification, PacketType, Signature, kind};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -128,10 +128,128 @@ fn update_with_a_wrong_mac(bencher: Bencher<'_, '_>, pace: Pace) {
     assert!(network.nodes[1].host.counters().refused(Refusal::Mac) > before);
 }
 
+/// Two hosts, the first of which has sent a packet of this kind; nothing more is delivered.
+fn waiting(until: PacketType) -> Network {
+    let configs = [Config::default(), Config::default()];
+    let mut network = Network::pair_of(1, [identity(1), identity(2)], configs);
+    network.filter = Box::new(move |packet| {
+        Message::parse(&packet.payload).is_ok_and(|message| message.kind() != until)
+    });
+    network.connect(0, 1);
+    network.run(SECOND / 4);
+    network
+}
+
+/// The packet with another last byte of this parameter.
+fn altered(packet: &Transmit, parameter: u16) -> Transmit {
+    let mut packet = packet.clone();
+    let message = Message::parse(&packet.payload).expect("our own");
+    let found = message.find(parameter).expect("it has one");
+    let at = found.offset + 4 + found.contents.len() - 1;
+    packet.payload[at] ^= 1;
+    Builder::set_checksum(&mut packet.payload, packet.source, packet.destination);
+    packet
+}
+
+fn last_sent(network: &Network, node: usize) -> Transmit {
+    let sent = network.sent.iter().rfind(|(_, from, _)| *from == node);
+    sent.expect("it was sent").2.clone()
+}
+
+/// An R1 with a wrong signature, from an address that was called.
+#[divan::bench(args = Pace::ALL, sample_size = 32)]
+fn r1(bencher: Bencher<'_, '_>, pace: Pace) {
+    let mut network = waiting(PacketType::R1);
+    let packet = altered(&last_sent(&network, 1), kind::HIP_SIGNATURE_2);
+    repeat_at(bencher, &mut network, 0, &packet, pace);
+    assert!(network.nodes[0].host.counters().refused(Refusal::Signature) > 0);
+}
+
+#[divan::bench(args = Pace::ALL)]
+fn r2_with_a_wrong_mac(bencher: Bencher<'_, '_>, pace: Pace) {
+    let mut network = waiting(PacketType::R2);
+    let packet = altered(&last_sent(&network, 1), kind::HIP_MAC_2);
+    repeat_at(bencher, &mut network, 0, &packet, pace);
+    assert!(network.nodes[0].host.counters().refused(Refusal::Mac) > 0);
+}
+
+/// A NOTIFY with a wrong signature, from the address that the I2 has gone to.
+#[divan::bench(args = Pace::ALL, sample_size = 32)]
+fn notify(bencher: Bencher<'_, '_>, pace: Pace) {
+    let mut network = waiting(PacketType::I2);
+    let mut builder = Builder::new(PacketType::Notify, network.hit(1), network.hit(0));
+    let notice = Notification {
+        notice: 44,
+        data: &[],
+    };
+    builder.push_with(kind::NOTIFICATION, |out| notice.write(out));
+    let signature = Signature {
+        algorithm: 7,
+        signature: &[7; 64],
+    };
+    builder.push_with(kind::HIP_SIGNATURE, |out| signature.write(out));
+    let [destination, source] = [0, 1].map(|node| network.nodes[node].addresses[0]);
+    let mut payload = builder.finish().expect("it is short");
+    Builder::set_checksum(&mut payload, source, destination);
+    let packet = Transmit {
+        source,
+        destination,
+        protocol: Protocol::Hip,
+        payload,
+    };
+    repeat_at(bencher, &mut network, 0, &packet, pace);
+    assert!(network.nodes[0].host.counters().refused(Refusal::Signature) > 0);
+}
+
+#[divan::bench(args = Pace::ALL)]
+fn close_ack_with_a_wrong_mac(bencher: Bencher<'_, '_>, pace: Pace) {
+    let mut network = network();
+    network.filter = Box::new(|packet| {
+        Message::parse(&packet.payload).is_ok_and(|message| message.kind() != PacketType::CloseAck)
+    });
+    let (now, peer) = (network.now, network.hit(1));
+    network.nodes[0].host.close(now, peer);
+    network.drain(0);
+    network.run(SECOND / 4);
+    let packet = altered(&last_sent(&network, 1), kind::HIP_MAC);
+    repeat_at(bencher, &mut network, 0, &packet, pace);
+    assert!(network.nodes[0].host.counters().refused(Refusal::Mac) > 0);
+}
+
+/// An I1 for a client of a rendezvous server.
+#[divan::bench(args = Pace::ALL, sample_size = 32)]
+fn relayed_i1(bencher: Bencher<'_, '_>, pace: Pace) {
+    let mut network = common::with_server(1);
+    let mut builder = Builder::new(PacketType::I1, identity(9).hit(), network.hit(1));
+    builder.push(kind::DH_GROUP_LIST, &[Group::P256.number()]);
+    let (source, destination) = (address("203.0.113.66"), network.nodes[2].addresses[0]);
+    let mut payload = builder.finish().expect("it is short");
+    Builder::set_checksum(&mut payload, source, destination);
+    let packet = Transmit {
+        source,
+        destination,
+        protocol: Protocol::Hip,
+        payload,
+    };
+    repeat_at(bencher, &mut network, 2, &packet, pace);
+    assert!(network.nodes[2].host.counters().forwarded > 0);
+}
+
 /// Gives node 1 the packet again and again.
 fn repeat(bencher: Bencher<'_, '_>, network: &mut Network, packet: &Transmit, pace: Pace) {
+    repeat_at(bencher, network, 1, packet, pace);
+}
+
+/// Gives a node the packet again and again.
+fn repeat_at(
+    bencher: Bencher<'_, '_>,
+    network: &mut Network,
+    node: usize,
+    packet: &Transmit,
+    pace: Pace,
+) {
     let mut now = network.now;
-    let host = &mut network.nodes[1].host;
+    let host = &mut network.nodes[node].host;
     bencher.bench_local(|| {
         now += pace.step();
         hand(host, now, black_box(packet));

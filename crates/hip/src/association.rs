@@ -156,7 +156,9 @@ impl Association {
     /// Begins an exchange beside a session whose peer owes a sign of life; ends one that is not needed.
     pub(crate) fn revive_if_silent(&mut self, now: Instant, times: &Retransmission) {
         let is_asked = match &self.state {
-            State::Established { session } => session.liveness.is_asked(),
+            State::R2Sent { session, .. } | State::Established { session } => {
+                session.liveness.is_asked()
+            }
             _ => return self.revival = None,
         };
         match &self.revival {
@@ -201,8 +203,7 @@ impl Association {
     pub(crate) fn current_spis(&self) -> Spis {
         match &self.state {
             State::I2Sent { draft, .. } => core::iter::once(draft.spi()).collect(),
-            State::R2Sent { session, .. } => session.spis().collect(),
-            State::Established { session } => {
+            State::R2Sent { session, .. } | State::Established { session } => {
                 let draft = match &self.revival {
                     Some(Revival::Answered { draft, .. }) => Some(draft.spi()),
                     _ => None,
@@ -217,7 +218,7 @@ impl Association {
     pub(crate) fn deadline(
         &self,
         now: Instant,
-        unused_after: Duration,
+        unused_at: Option<Instant>,
     ) -> Option<(Instant, Reason)> {
         let retransmission = |backoff: &Backoff| (backoff.due, Reason::Retransmission);
         let lifetime = |until: &Instant| (*until, Reason::Lifetime);
@@ -226,33 +227,33 @@ impl Association {
             State::I1Sent { backoff, .. } | State::I2Sent { backoff, .. } => {
                 Some(retransmission(backoff))
             }
-            State::R2Sent { session, until } => Some(lifetime(until))
-                .into_iter()
-                .chain(session.updates.deadline())
-                .min(),
-            State::Established { session } => {
-                let unused = session.last_used + unused_after;
-                let previous = session.previous.as_ref();
-                let previous = previous.and_then(|(_, until)| until.as_ref().map(lifetime));
-                let renewal = session.renewal.map(|at| (at, Reason::Registration));
-                let silence = session.recent.deadline.map(|at| (at, Reason::Silence));
-                let flight = session.first_flight.as_ref();
-                let flight = flight.map(|flight| (flight.until, Reason::FirstFlight));
-                let unused = Some((unused, Reason::Lifetime));
-                let liveness = session.liveness.due().map(|at| (at, Reason::Liveness));
-                let revival = self.revival.as_ref().map(Revival::deadline);
-                let all = [
-                    unused, previous, renewal, silence, flight, liveness, revival,
-                ];
-                all.into_iter()
-                    .flatten()
-                    .chain(session.updates.deadline())
-                    .min()
-            }
+            State::R2Sent { session, until } => self.session_deadline(session, Some(*until)),
+            State::Established { session } => self.session_deadline(session, unused_at),
             State::Closing { backoff, until, .. } => {
                 Some(retransmission(backoff).min(lifetime(until)))
             }
             State::Closed { until, .. } | State::Failed { until, .. } => Some(lifetime(until)),
         }
+    }
+
+    /// The next deadline of a session whose state ends at `ends`.
+    fn session_deadline(
+        &self,
+        session: &Session,
+        ends: Option<Instant>,
+    ) -> Option<(Instant, Reason)> {
+        let previous = session.previous.as_ref().and_then(|(_, until)| *until);
+        let flight = session.first_flight.as_ref().map(|flight| flight.until);
+        let all = [
+            ends.map(|at| (at, Reason::Lifetime)),
+            previous.map(|at| (at, Reason::Lifetime)),
+            session.renewal.map(|at| (at, Reason::Registration)),
+            session.recent.deadline.map(|at| (at, Reason::Silence)),
+            flight.map(|at| (at, Reason::FirstFlight)),
+            session.liveness.due().map(|at| (at, Reason::Liveness)),
+            self.revival.as_ref().map(Revival::deadline),
+            session.updates.deadline(),
+        ];
+        all.into_iter().flatten().min()
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::addresses::Path;
 use crate::config::Config;
+use crate::effort::Checks;
 use crate::event::Outbox;
 use crate::event::Refusal;
 use crate::identity::{Identity, PublicIdentity};
@@ -27,6 +28,7 @@ pub(crate) struct Context<'a> {
     /// This host's addresses, the preferred one first.
     pub(crate) locals: &'a [IpAddr],
     pub(crate) spis: &'a BTreeMap<u32, Hit>,
+    pub(crate) checks: &'a mut Checks,
     pub(crate) outbox: &'a mut Outbox,
 }
 
@@ -76,6 +78,18 @@ impl Context<'_> {
         self.sign(&mut builder, kind::HIP_SIGNATURE)?;
         builder.finish()
     }
+}
+
+/// Answers what stands behind the signature of `request`: middleboxes append it on the way (RFC 7401, section 5.2.21).
+/// What the answer has no room for is left out.
+pub(crate) fn echo_unsigned(answer: Vec<u8>, request: &Message<'_>) -> Vec<u8> {
+    let mut builder = Builder::continuing(&answer, kind::HIP_SIGNATURE);
+    for parameter in request.parameters() {
+        if parameter.kind == kind::ECHO_REQUEST_UNSIGNED {
+            builder.push(kind::ECHO_RESPONSE_UNSIGNED, parameter.contents);
+        }
+    }
+    builder.finish().unwrap_or(answer)
 }
 
 /// Appends a host identity.

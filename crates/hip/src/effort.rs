@@ -5,7 +5,13 @@
 //! Forged ones may cost [`RATE`] agreements in a second. The fewer tokens are left, the harder the puzzle has to be
 //! that an I2 has solved, so that the last tokens are there for those who have paid most: a flood of easy solutions
 //! ends where hosts that solve a harder puzzle go on.
+//!
+//! The signatures of R1 and NOTIFY are rationed alike ([`Checks`]): no MAC comes before them, and neither packet repeats
+//! anything that only this host and the peer know.
 
+use crate::event::Refusal;
+use crate::rate::Addressed;
+use core::net::IpAddr;
 use outlast_base::time::{Duration, Instant};
 
 /// Tokens of a host that nobody attacks.
@@ -84,6 +90,68 @@ impl Effort {
     pub(crate) fn give_back(&mut self) {
         self.tokens = (self.tokens + 1).min(CAPACITY);
     }
+}
+
+/// Signatures that may be checked for a token: each takes a fraction of the time of an agreement.
+const CHECKS: u32 = 4;
+
+/// Wrong signatures of one address in a second after which no more are checked: fewer than tokens allow for, so that an
+/// attacker with one address takes nothing from others.
+const WRONG_FOR_ONE_ADDRESS: u32 = 96;
+
+/// The tokens for signatures of packets without a MAC (RFC 7401, sections 6.8 and 6.13).
+///
+/// The RFC has an R1 taken from whatever address it comes, because a client of a rendezvous server answers from its own.
+/// The last tokens are for the addresses that this host has sent to: somebody who cannot write these as his source takes
+/// nothing from a peer that answers from there.
+#[derive(Debug)]
+pub(crate) struct Checks {
+    effort: Effort,
+    /// Checks that are left of the token that was taken last.
+    left: u32,
+    wrong: Addressed,
+}
+
+impl Checks {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            effort: Effort::new(now),
+            left: 0,
+            wrong: Addressed::default(),
+        }
+    }
+
+    /// Runs a check of a signature, and of what else has to be right, if there is a token for its source; one that
+    /// succeeds costs nothing.
+    pub(crate) fn run<T, E: From<Refusal>>(
+        &mut self,
+        now: Instant,
+        source: Source,
+        check: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let is_plenty = self.effort.required(now, HARDEST) == 0;
+        if !is_plenty && !source.is_called
+            || self.wrong.count(now, source.address) >= WRONG_FOR_ONE_ADDRESS
+            || self.left == 0 && !self.effort.take()
+        {
+            return Err(Refusal::Limit.into());
+        }
+        if self.left == 0 {
+            self.left = CHECKS;
+        }
+        check().inspect_err(|_| {
+            self.left -= 1;
+            self.wrong.note(now, source.address);
+        })
+    }
+}
+
+/// Source of a packet without a MAC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    pub(crate) address: IpAddr,
+    /// True if this host sends packets of the exchange there.
+    pub(crate) is_called: bool,
 }
 
 #[cfg(test)]

@@ -18,8 +18,10 @@ use crate::association::{Association, Data, State, StateName};
 use crate::beet::Inner;
 use crate::config::{Admission, Config, Peer};
 use crate::context::Context;
+use crate::effort::{Checks, Source};
 use crate::event::{Counters, Event, Failure, Outbox, Protocol, Reason, Refusal, Transmit};
 use crate::identity::Identity;
+use crate::rate::Answers;
 use crate::recent;
 use crate::responder::{Origin, Responder};
 use crate::volume::{Readdressing, Volume};
@@ -30,7 +32,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use local::LocalScopeState;
 use opportunistic::Opportunistic;
 pub use opportunistic::stand_in;
-use outlast_base::time::{Duration, Instant};
+use outlast_base::time::Instant;
 use outlast_wire::hip::{EspHeader, Hit, Message, PacketType, kind};
 use rand_core::SeedableRng;
 
@@ -82,8 +84,10 @@ pub struct Host {
     responder: Responder,
     associations: BTreeMap<Hit, Association>,
     spis: BTreeMap<u32, Hit>,
+    checks: Checks,
     /// The clients of a rendezvous server, and when their registration ends.
     clients: BTreeMap<Hit, Instant>,
+    relayed: Answers,
     local: Option<LocalScopeState>,
     opportunistic: Opportunistic,
     agenda: BTreeSet<(Instant, Reason, Hit)>,
@@ -106,7 +110,9 @@ impl Host {
             locals: Vec::new(),
             associations: BTreeMap::new(),
             spis: BTreeMap::new(),
+            checks: Checks::new(now),
             clients: BTreeMap::new(),
+            relayed: Answers::default(),
             opportunistic: Opportunistic::default(),
             agenda: BTreeSet::new(),
             outbox: Outbox::default(),
@@ -379,7 +385,7 @@ impl Host {
             PacketType::I2 => self.handle_i2(now, &message, path),
             PacketType::R2 => self.handle_r2(now, &message),
             PacketType::Update => self.handle_update(now, &message),
-            PacketType::Notify => self.handle_notify(now, &message),
+            PacketType::Notify => self.handle_notify(now, &message, path),
             PacketType::Close => self.handle_close(now, &message, path),
             PacketType::CloseAck => self.handle_close_ack(&message),
         };
@@ -472,6 +478,7 @@ impl Host {
             random: &mut self.random,
             locals: &self.locals,
             spis: &self.spis,
+            checks: &mut self.checks,
             outbox: &mut self.outbox,
         };
         (&mut self.responder, &mut self.associations, context)
@@ -489,7 +496,7 @@ impl Host {
     /// Sends what waits, and brings table, SPIs and agenda in line with an association.
     fn settle(&mut self, now: Instant, peer: Hit) {
         self.flush(now, peer);
-        let unused_after = self.unused_after(peer);
+        let unused_at = self.unused_at(peer);
         let Some(association) = self.associations.get_mut(&peer) else {
             return;
         };
@@ -502,7 +509,7 @@ impl Host {
             self.spis.extend(spis.iter().map(|&spi| (spi, peer)));
             association.spis = spis;
         }
-        let deadline = association.deadline(now, unused_after);
+        let deadline = association.deadline(now, unused_at);
         if deadline != association.armed {
             if let Some((at, reason)) = association.armed {
                 self.agenda.remove(&(at, reason, peer));
@@ -513,15 +520,16 @@ impl Host {
         }
     }
 
-    /// Registrations need their association, however little it is used.
-    fn unused_after(&self, peer: Hit) -> Duration {
-        let is_client = self.clients.contains_key(&peer);
-        let is_server = self.peers.get(&peer).is_some_and(|peer| peer.registers);
-        if is_client || is_server {
-            Duration::MAX
-        } else {
-            self.config.unused_after
+    /// The time at which an association is closed that is not used until then. A registration needs its association for
+    /// as long as it lasts, however little that is used.
+    fn unused_at(&self, peer: Hit) -> Option<Instant> {
+        let session = self.associations.get(&peer)?.any_session()?;
+        if self.peers.get(&peer).is_some_and(|peer| peer.registers) {
+            return None;
         }
+        let unused = session.last_used + self.config.unused_after;
+        let registered_until = self.clients.get(&peer);
+        Some(registered_until.map_or(unused, |&until| unused.max(until)))
     }
 
     fn flush(&mut self, now: Instant, peer: Hit) {

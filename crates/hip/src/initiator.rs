@@ -4,6 +4,7 @@
 use crate::addresses::{Path, PeerAddresses};
 use crate::cipher::HipCipher;
 use crate::context::{Context, required, verify_signature, write_host_id};
+use crate::effort::Source;
 use crate::event::{Failure, Refusal};
 use crate::group::{Group, KeyPair};
 use crate::identity::PublicIdentity;
@@ -71,7 +72,7 @@ impl From<Refusal> for Unusable {
 pub(crate) fn read_r1(
     context: &mut Context<'_>,
     message: &Message<'_>,
-    path: Path,
+    (path, source): (Path, Source),
 ) -> Result<Offer, Unusable> {
     let host = required(message, kind::HOST_ID)?.contents;
     let host = HostId::parse(host).map_err(|_| Refusal::Malformed)?;
@@ -80,18 +81,22 @@ pub(crate) fn read_r1(
     if peer.hit() != message.sender() {
         return Err(Refusal::Identity.into());
     }
-    verify_r1_signature(message, &peer)?;
     let contents = required(message, kind::PUZZLE)?.contents;
     let puzzle = Puzzle::parse(contents).map_err(|_| Refusal::Malformed)?;
     let rhash = peer.rhash();
     if puzzle.i.len() != rhash.len() {
         return Err(Refusal::Malformed.into());
     }
-    if puzzle.difficulty > context.config.limits.hardest_solved {
-        return Err(Unusable::Failed(Failure::Puzzle));
-    }
-    let (group, value) = read_group(message)?;
-    let (cipher, suite) = read_choices(message, context)?;
+    let chosen = match choose(context, message, &puzzle) {
+        // Whoever calls in this host's name is sent R1 packets that are signed, and of no use here.
+        Err(Unusable::Refused(refusal)) => return Err(refusal.into()),
+        chosen => chosen,
+    };
+    let check = || {
+        verify_r1_signature(message, &peer)?;
+        chosen
+    };
+    let ((group, value), (cipher, suite)) = context.checks.run(context.now, source, check)?;
     let hosts = Hosts {
         initiator: context.identity.hit(),
         responder: peer.hit(),
@@ -122,6 +127,21 @@ pub(crate) fn read_r1(
         ends: context.now + crate::puzzle::lifetime(puzzle.lifetime),
         peer,
     })
+}
+
+/// A group with the Responder's value, a cipher, and a suite.
+type Chosen<'a> = ((Group, &'a [u8]), (HipCipher, EspSuite));
+
+/// Chooses among the R1's offers.
+fn choose<'a>(
+    context: &Context<'_>,
+    message: &Message<'a>,
+    puzzle: &Puzzle<'_>,
+) -> Result<Chosen<'a>, Unusable> {
+    if puzzle.difficulty > context.config.limits.hardest_solved {
+        return Err(Unusable::Failed(Failure::Puzzle));
+    }
+    Ok((read_group(message)?, read_choices(message, context)?))
 }
 
 /// HIP_SIGNATURE_2 covers R1 with receiver, opaque and I zero.
@@ -305,9 +325,15 @@ impl Draft {
         self.spi
     }
 
-    /// Whether a notification bears the peer's signature.
-    pub(crate) fn is_signed(&self, message: &Message<'_>) -> bool {
-        verify_signature(message, &self.peer).is_ok()
+    /// Checks that a notification bears the peer's signature.
+    pub(crate) fn check_notify(
+        &self,
+        context: &mut Context<'_>,
+        message: &Message<'_>,
+        source: Source,
+    ) -> Result<(), Refusal> {
+        let check = || verify_signature(message, &self.peer);
+        context.checks.run(context.now, source, check)
     }
 
     /// Checks an R2.

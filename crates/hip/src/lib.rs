@@ -35,6 +35,7 @@ mod liveness;
 mod local_scope;
 mod path_mtu;
 pub mod puzzle;
+mod rate;
 mod recent;
 mod rekey;
 mod rendezvous;

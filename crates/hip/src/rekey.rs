@@ -186,9 +186,9 @@ impl Session {
     ) -> Result<Option<u32>, Refusal> {
         let is_rekeying = info.old_spi != info.new_spi && info.old_spi != 0 && info.new_spi != 0;
         if !is_rekeying {
-            // An association besides is not supported (RFC 8046, section 5.3).
-            let is_known = self.has_outbound_spi(info.old_spi);
-            return is_known.then_some(None).ok_or(Refusal::Choice);
+            // An association besides is not supported, nor an end of the only one (RFC 8046, section 5.3).
+            let is_same = info.old_spi == info.new_spi && self.has_outbound_spi(info.old_spi);
+            return is_same.then_some(None).ok_or(Refusal::Choice);
         }
         let next = self.next_outbound.as_ref();
         if info.new_spi == self.outbound.spi || next.is_some_and(|next| next.spi == info.new_spi) {

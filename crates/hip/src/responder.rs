@@ -16,7 +16,7 @@
 use crate::addresses::{Path, PeerAddresses};
 use crate::cipher::HipCipher;
 use crate::context::{
-    Context, push_host_id, required, verify_mac, verify_signature, write_host_id,
+    Context, echo_unsigned, push_host_id, required, verify_mac, verify_signature, write_host_id,
 };
 use crate::effort::Effort;
 use crate::event::Refusal;
@@ -24,6 +24,7 @@ use crate::group::{Group, KeyPair};
 use crate::identity::{Identity, PublicIdentity};
 use crate::keymat::Keymat;
 use crate::puzzle::{self, Hosts};
+use crate::rate::{Answers, Load};
 use crate::rendezvous;
 use crate::rhash::Rhash;
 use crate::sa::{Inbound, Outbound};
@@ -98,68 +99,6 @@ impl Generation {
     }
 }
 
-/// R1 packets to one address in a second, at most: many hosts may share an address.
-const R1_TO_ONE_ADDRESS: u32 = 128;
-
-/// Counts packets of one type by the second.
-#[derive(Debug, Default)]
-struct Load {
-    second: u64,
-    current: u32,
-    last: u32,
-}
-
-impl Load {
-    /// Notes a packet.
-    fn note(&mut self, now: Instant) {
-        self.advance(now);
-        self.current = self.current.saturating_add(1);
-    }
-
-    /// Packets in this second or the last one, whichever had more.
-    fn rate(&mut self, now: Instant) -> u32 {
-        self.advance(now);
-        self.current.max(self.last)
-    }
-
-    /// Begins the second of `now`.
-    fn advance(&mut self, now: Instant) {
-        let second = now.as_nanos() / 1_000_000_000;
-        if second != self.second {
-            self.last = if second == self.second + 1 {
-                self.current
-            } else {
-                0
-            };
-            self.current = 0;
-            self.second = second;
-        }
-    }
-}
-
-/// R1 packets of this second, by the address that they went to: an R1 is longer than an I1, whose source anybody can write.
-///
-/// As many addresses as R1 packets in a second, at most.
-#[derive(Debug, Default)]
-struct Addressed {
-    second: u64,
-    to: BTreeMap<IpAddr, u32>,
-}
-
-impl Addressed {
-    /// True if one more may go to `address`, which is noted.
-    fn admits(&mut self, now: Instant, address: IpAddr) -> bool {
-        let second = now.as_nanos() / 1_000_000_000;
-        if second != self.second {
-            self.to.clear();
-            self.second = second;
-        }
-        let sent = self.to.entry(address).or_default();
-        *sent += 1;
-        *sent <= R1_TO_ONE_ADDRESS
-    }
-}
-
 /// Puzzles that were replaced in this second because they were too easy by then, by their numbers: each once, so that
 /// an attacker with many solutions of one puzzle takes no answer from others.
 #[derive(Debug, Default)]
@@ -186,8 +125,7 @@ pub(crate) struct Responder {
     secret: Zeroizing<[u8; 32]>,
     current: Generation,
     previous: Option<Generation>,
-    i1_load: Load,
-    addressed: Addressed,
+    i1: Answers,
     /// I2 packets, whatever comes of them: each costs at least a MAC and a hash.
     i2_load: Load,
     outgrown: Outgrown,
@@ -197,7 +135,7 @@ pub(crate) struct Responder {
 impl core::fmt::Debug for Responder {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Responder")
-            .field("i1_load", &self.i1_load)
+            .field("i1", &self.i1)
             .field("i2_load", &self.i2_load)
             .finish_non_exhaustive()
     }
@@ -243,8 +181,7 @@ impl Responder {
             secret,
             current: Generation::new(random.next_u32() as u16, now, 0),
             previous: None,
-            i1_load: Load::default(),
-            addressed: Addressed::default(),
+            i1: Answers::default(),
             i2_load: Load::default(),
             outgrown: Outgrown::default(),
             effort: Effort::new(now),
@@ -288,6 +225,17 @@ impl Responder {
         rhash.mac(self.secret.as_ref(), &parts)
     }
 
+    /// Counts an I1 that is to be answered: by an R1, or by an I1 where two exchanges cross. Anybody can write where
+    /// it comes from.
+    pub(crate) fn admit_i1(
+        &mut self,
+        context: &Context<'_>,
+        origin: Origin,
+    ) -> Result<(), Refusal> {
+        let limit = context.config.limits.r1_per_second;
+        self.i1.admit(context.now, origin.path.remote, limit)
+    }
+
     /// Answers an I1 with an R1.
     pub(crate) fn answer_i1(
         &mut self,
@@ -302,20 +250,14 @@ impl Responder {
             .find(|group| offered.contains(&group.number()));
         let group = common.unwrap_or(Group::Modp1536);
         self.rotate(context.now);
-        self.i1_load.note(context.now);
-        if self.i1_load.current > context.config.limits.r1_per_second
-            || !self.addressed.admits(context.now, origin.path.remote)
-        {
-            return Err(Refusal::Limit);
-        }
-        self.send_r1(context, message.sender(), group, origin)
+        self.admit_i1(context, origin)?;
+        self.send_r1(context, message, group, origin)
     }
 
     /// Bits of the puzzle that a newcomer gets.
     fn difficulty(&mut self, context: &Context<'_>) -> u8 {
         let (now, limits) = (context.now, &context.config.limits);
-        let rates = [&mut self.i1_load, &mut self.i2_load].map(|load| load.rate(now));
-        let rate = rates[0].max(rates[1]);
+        let rate = self.i1.rate(now).max(self.i2_load.rate(now));
         let by_load = match rate / limits.easy_exchanges_per_second.max(1) {
             0 => 0,
             excess => (FIRST_HARD_PUZZLE + excess.ilog2() as u8).min(limits.hardest_posed),
@@ -326,13 +268,13 @@ impl Responder {
     fn send_r1(
         &mut self,
         context: &mut Context<'_>,
-        initiator: Hit,
+        message: &Message<'_>,
         group: Group,
         origin: Origin,
     ) -> Result<(), Refusal> {
         let difficulty = self.difficulty(context);
         let hosts = Hosts {
-            initiator,
+            initiator: message.sender(),
             responder: context.identity.hit(),
         };
         let rhash = context.identity.public().rhash();
@@ -361,8 +303,9 @@ impl Responder {
         puzzle.write(&mut contents);
         overwrite(&mut packet, template.puzzle_at, &contents);
         overwrite(&mut packet, 24, &hosts.initiator.0);
+        packet = echo_unsigned(packet, message);
         if let Some(server) = origin.via {
-            let mut builder = Builder::continuing(&packet, kind::HIP_SIGNATURE_2);
+            let mut builder = Builder::continuing(&packet, kind::ECHO_RESPONSE_UNSIGNED);
             builder.push_with(kind::VIA_RVS, |out| write_from_address(out, server));
             packet = builder.finish().ok_or(Refusal::Limit)?;
         }
@@ -439,7 +382,7 @@ impl Responder {
                 via: None,
             };
             // What cannot be made is not sent: the Initiator asks again.
-            let _ = self.send_r1(context, message.sender(), group, origin);
+            let _ = self.send_r1(context, message, group, origin);
         }
         Rejection::Refused(Refusal::Puzzle)
     }

@@ -241,12 +241,6 @@ impl Session {
         }
     }
 
-    /// Checks MAC and signature of a message of the peer.
-    pub(crate) fn verify(&self, message: &Message<'_>) -> Result<(), Refusal> {
-        self.verify_mac(message)?;
-        self.verify_signature(message)
-    }
-
     /// Checks the MAC of a message of the peer, which costs little.
     pub(crate) fn verify_mac(&self, message: &Message<'_>) -> Result<(), Refusal> {
         verify_mac(message, self.keying.rhash, &self.keying.keys.peer)

@@ -7,7 +7,7 @@
 
 use crate::addresses::Path;
 use crate::backoff::Backoff;
-use crate::context::Context;
+use crate::context::{Context, echo_unsigned};
 use crate::event::{Event, Reason, Refusal};
 use crate::rekey::{Offer, PATIENCE, REST, Rekeying};
 use crate::rendezvous;
@@ -32,8 +32,9 @@ const WINDOW: u32 = 8;
 /// An UPDATE of the peer that comes again is judged and answered no sooner: every peer waits longer, but not whoever has
 /// recorded it.
 pub(crate) const ANSWERED_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// UPDATEs of the peer that are acknowledged again.
-const REMEMBERED: usize = 4;
+/// UPDATEs of the peer that are acknowledged again: all that are not far behind. A host like this one has at most one of
+/// each [`Purpose`] without an acknowledgement.
+const REMEMBERED: usize = WINDOW as usize;
 
 /// Bytes of a nonce that shows that the peer is at an address.
 const NONCE: usize = 16;
@@ -85,6 +86,8 @@ struct Pending {
     sent_at: Instant,
     /// What nonces are made from.
     secret: Vec<u8>,
+    /// Time since which the peer leaves it without an answer.
+    unanswered_since: Instant,
     /// Whether the peer has not acknowledged it for too long, and is told again only later.
     is_resting: bool,
 }
@@ -99,20 +102,31 @@ impl Pending {
     /// rest begins. Nothing is forgotten: a late acknowledgement counts.
     fn rest_or_wake(&mut self, context: &Context<'_>) -> bool {
         if self.is_resting {
-            self.is_resting = false;
-            self.begun = context.now;
-            let times = &context.config.retransmission;
-            self.backoff.hurry(context.now, times);
-        } else if self.begun + PATIENCE <= context.now {
+            self.hurry(context);
+        } else if self.unanswered_since + PATIENCE <= context.now {
             self.is_resting = true;
             self.backoff.due = context.now + REST;
         }
         self.is_resting
     }
 
+    /// Makes it due at once, as if it had never been sent.
+    fn hurry(&mut self, context: &Context<'_>) {
+        self.is_resting = false;
+        self.unanswered_since = context.now;
+        let times = &context.config.retransmission;
+        self.backoff.hurry(context.now, times);
+    }
+
     /// Whether an acknowledgement of this number is one of this UPDATE.
     fn was_sent_as(&self, id: u32) -> bool {
         self.id == id || self.former.contains(&id)
+    }
+
+    /// True if these acknowledgements end it: a test needs its nonce, because any later UPDATE of the peer acknowledges it.
+    fn is_ended_by(&self, acks: &[u32]) -> bool {
+        let is_acknowledged = acks.iter().any(|&id| self.was_sent_as(id));
+        is_acknowledged && !matches!(self.purpose, Purpose::Verify(_))
     }
 
     fn renumber(&mut self, id: u32) {
@@ -154,6 +168,9 @@ pub(crate) struct Updates {
     /// A newer one that is not acknowledged: it was acted on but for its offer of new keys, which came too soon. The
     /// peer repeats it.
     postponed: Option<Seen>,
+    /// Numbers of authentic UPDATEs that were not taken, and when each was judged last: whoever has recorded one may
+    /// repeat it.
+    refused: ArrayVec<(u32, Instant), REMEMBERED>,
     /// This host's own offer of new keys.
     pub(crate) rekeying: Rekeying,
 }
@@ -185,13 +202,16 @@ impl Updates {
     }
 
     /// Judges an UPDATE by its numbers, before its signature is: what was heard before costs whoever repeats it more.
-    fn admit(&mut self, now: Instant, seq: Option<u32>) -> Result<(), Refusal> {
+    fn admit(
+        &mut self,
+        now: Instant,
+        seq: Option<u32>,
+        (acks, has_right_nonce): (&[u32], bool),
+    ) -> Result<(), Refusal> {
         let Some(id) = seq else {
-            // It answers, and nothing waits for an answer.
-            return match self.pending.is_empty() {
-                true => Err(Refusal::Replay),
-                false => Ok(()),
-            };
+            // One that acknowledges nothing new is dropped (RFC 7401, section 6.12.2).
+            let is_new = has_right_nonce || self.pending.iter().any(|it| it.is_ended_by(acks));
+            return is_new.then_some(()).ok_or(Refusal::Replay);
         };
         if let Some(seen) = self.seen.iter_mut().find(|seen| seen.id == id) {
             if now.since(seen.answered) < ANSWERED_AGAIN_AFTER {
@@ -200,14 +220,18 @@ impl Updates {
             seen.answered = now;
             return Ok(());
         }
+        let is_fresh = |judged: Instant| now.since(judged) < ANSWERED_AGAIN_AFTER;
+        let mut refused = self.refused.iter();
+        if refused.any(|&(other, judged)| other == id && is_fresh(judged)) {
+            return Err(Refusal::Limit);
+        }
         // An UPDATE that newer ones have overtaken is news as long as it is known not to have been here.
         let seen = &self.seen;
-        let is_old = seen.is_full() && seen.first().is_some_and(|oldest| id < oldest.id);
-        let is_far_behind = |newest: &Seen| id.saturating_add(WINDOW) < newest.id;
-        let is_before = |postponed: &Seen| id < postponed.id;
-        if is_old
+        let precedes = |other: &Seen| is_before(id, other.id);
+        let is_far_behind = |newest: &Seen| is_before(id.wrapping_add(WINDOW), newest.id);
+        if seen.is_full() && seen.first().is_some_and(precedes)
             || seen.last().is_some_and(is_far_behind)
-            || self.postponed.as_ref().is_some_and(is_before)
+            || self.postponed.as_ref().is_some_and(precedes)
         {
             return Err(Refusal::Replay);
         }
@@ -223,8 +247,17 @@ impl Updates {
 
     /// True if an UPDATE newer than this one has named the peer's addresses.
     fn has_newer_locators(&self, id: u32) -> bool {
-        let mut newer = self.seen.iter().filter(|seen| seen.id > id);
+        let mut newer = self.seen.iter().filter(|seen| is_before(id, seen.id));
         newer.any(|seen| seen.has_locators)
+    }
+
+    /// Notes an UPDATE of the peer that was not taken.
+    fn note_refused(&mut self, id: u32, now: Instant) {
+        self.refused.retain(|(other, _)| *other != id);
+        if self.refused.is_full() {
+            self.refused.remove(0);
+        }
+        self.refused.push((id, now));
     }
 
     /// Notes an UPDATE of the peer that was acted on.
@@ -232,8 +265,9 @@ impl Updates {
         if self.seen.is_full() {
             self.seen.remove(0);
         }
-        self.seen.push(heard);
-        self.seen.sort_unstable_by_key(|seen| seen.id);
+        let earlier = self.seen.iter().filter(|seen| is_before(seen.id, heard.id));
+        let at = earlier.count();
+        self.seen.insert(at, heard);
     }
 
     /// The time since which the peer is told this host's addresses.
@@ -259,9 +293,7 @@ impl Updates {
     /// Makes everything that waits due at once.
     pub(crate) fn hurry(&mut self, context: &Context<'_>) {
         for pending in &mut self.pending {
-            pending
-                .backoff
-                .hurry(context.now, &context.config.retransmission);
+            pending.hurry(context);
         }
     }
 
@@ -269,9 +301,7 @@ impl Updates {
     pub(crate) fn hurry_readdressing(&mut self, context: &Context<'_>) {
         let mut pending = self.pending.iter_mut();
         if let Some(pending) = pending.find(|pending| pending.purpose == Purpose::Readdress) {
-            pending
-                .backoff
-                .hurry(context.now, &context.config.retransmission);
+            pending.hurry(context);
         }
     }
 
@@ -301,6 +331,8 @@ impl Updates {
         pending.renumber(self.next_id);
         pending.backoff = Backoff::new(context.now, &context.config.retransmission);
         pending.sent_at = context.now;
+        pending.unanswered_since = context.now;
+        pending.is_resting = false;
         self.next_id = self.next_id.wrapping_add(1);
         Some(pending.id)
     }
@@ -325,10 +357,16 @@ impl Updates {
             begun: context.now,
             sent_at: context.now,
             secret: context.bytes(32),
+            unanswered_since: context.now,
             is_resting: false,
         });
         id
     }
+}
+
+/// True if the number `a` comes before `b`: numbers go on at zero after the last one.
+const fn is_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
 }
 
 /// An UPDATE of ours that the peer has answered.
@@ -430,6 +468,7 @@ impl Session {
             return self.updates.pending.clear();
         }
         self.rest_untold_answer(context);
+        self.rest_vain_test(context);
         let is_due = |pending: &&mut Pending| pending.backoff.due <= context.now;
         let mut due = Vec::new();
         let Updates {
@@ -459,6 +498,17 @@ impl Session {
             .find(|pending| is_untold && pending.offers(spi) && pending.backoff.due <= context.now);
         if due.is_some_and(|answer| answer.rest_or_wake(context)) {
             self.note_failed_rekeying(context);
+        }
+    }
+
+    /// Has a test rest that an address has left without an answer for too long: the peer lives, and is not there.
+    fn rest_vain_test(&mut self, context: &Context<'_>) {
+        let mut pending = self.updates.pending.iter_mut();
+        let due = pending.find(|pending| {
+            matches!(pending.purpose, Purpose::Verify(_)) && pending.backoff.due <= context.now
+        });
+        if let Some(test) = due {
+            test.rest_or_wake(context);
         }
     }
 
@@ -570,10 +620,16 @@ impl Session {
         if seq.len() > 1 || seq.is_empty() && acks.is_empty() {
             return Err(Refusal::Parameter);
         }
-        self.updates.admit(context.now, seq.first().copied())?;
+        let echoed = self.echoed(message);
+        let news = (acks.as_slice(), echoed.is_some());
+        self.updates
+            .admit(context.now, seq.first().copied(), news)?;
         self.verify_signature(message)?;
         let mut outcome = Outcome::default();
-        self.hear_echo(message, &mut outcome);
+        if let Some((address, verified)) = echoed {
+            self.addresses.verify(address);
+            outcome.verified = verified;
+        }
         self.hear_acks(&acks, &mut outcome);
         // Before the news: they may be of the next keys.
         if !self.updates.has_untold_offer() {
@@ -611,31 +667,23 @@ impl Session {
         })
     }
 
-    /// A nonce has come back: the peer is at the address that it was sent to.
-    fn hear_echo(&mut self, message: &Message<'_>, outcome: &mut Outcome) {
-        let Some(echo) = message.find(kind::ECHO_RESPONSE_SIGNED) else {
-            return;
-        };
-        for pending in &self.updates.pending {
-            let asked: Vec<IpAddr> = match pending.purpose {
-                Purpose::Verify(address) => alloc::vec![address],
+    /// The address whose nonce has come back, and its test, if it had one of its own: the peer is there.
+    fn echoed(&self, message: &Message<'_>) -> Option<(IpAddr, Option<Answered>)> {
+        let echo = message.find(kind::ECHO_RESPONSE_SIGNED)?;
+        self.updates.pending.iter().find_map(|pending| {
+            let (asked, test): (Vec<IpAddr>, _) = match pending.purpose {
+                Purpose::Verify(address) => (alloc::vec![address], Some(pending.into())),
                 Purpose::Readdress => {
                     let known = self.addresses.known.iter();
-                    known.map(|known| known.address).collect()
+                    (known.map(|known| known.address).collect(), None)
                 }
-                _ => continue,
+                _ => return None,
             };
-            let found = asked
-                .into_iter()
-                .find(|&address| pending.nonce(self, address).ct_eq(echo.contents).into());
-            if let Some(address) = found {
-                self.addresses.verify(address);
-                if let Purpose::Verify(_) = pending.purpose {
-                    outcome.verified = Some(pending.into());
-                }
-                break;
-            }
-        }
+            let mut asked = asked.into_iter();
+            let found =
+                asked.find(|&address| pending.nonce(self, address).ct_eq(echo.contents).into());
+            found.map(|address| (address, test))
+        })
     }
 
     fn hear_acks(&mut self, acks: &[u32], outcome: &mut Outcome) {
@@ -665,14 +713,19 @@ impl Session {
     ) -> Result<(), Refusal> {
         if let Some(seen) = self.updates.seen.iter().find(|seen| seen.id == id) {
             let reply = seen.reply.clone();
-            self.repeat_reply(context, &reply);
+            self.repeat_reply(context, message, reply);
+            self.acknowledge_beside_test(context, message, id);
             return Ok(());
         }
-        self.hear_news(context, message, id, outcome)
+        let heard = self.hear_news(context, message, id, outcome);
+        if self.updates.seen.iter().all(|seen| seen.id != id) {
+            self.updates.note_refused(id, context.now);
+        }
+        heard
     }
 
     /// A repetition is answered as before, and no more is done.
-    fn repeat_reply(&mut self, context: &mut Context<'_>, reply: &[u8]) {
+    fn repeat_reply(&mut self, context: &mut Context<'_>, message: &Message<'_>, reply: Vec<u8>) {
         let verified = self
             .updates
             .pending
@@ -683,7 +736,26 @@ impl Session {
             });
         let path = verified.or_else(|| self.first_candidate(context));
         if let Some(path) = path {
-            context.send(&path, reply);
+            context.send(&path, &echo_unsigned(reply, message));
+        }
+    }
+
+    /// Acknowledges a repetition where the peer is known to be, too, while the answer goes to an address that is tested:
+    /// the peer may not be there, and would repeat its UPDATE for ever. The nonce of the test is for that address alone.
+    fn acknowledge_beside_test(
+        &mut self,
+        context: &mut Context<'_>,
+        message: &Message<'_>,
+        id: u32,
+    ) {
+        let path = self.addresses.path(context.now, context.locals);
+        let Some(path) = path.filter(|path| path.is_verified && self.updates.is_verifying()) else {
+            return;
+        };
+        let echo = message.find(kind::ECHO_REQUEST_SIGNED);
+        let echo: Vec<&[u8]> = echo.iter().map(|echo| echo.contents).collect();
+        if let Some(reply) = self.build(context, Some(id), &echo, None, path.remote) {
+            context.send(&path, &echo_unsigned(reply, message));
         }
     }
 
@@ -732,7 +804,7 @@ impl Session {
         let has_locators = locators.is_some();
         match (postponed, locators) {
             (Some(known), _) if is_too_soon => {
-                self.repeat_reply(context, &known.reply);
+                self.repeat_reply(context, message, known.reply.clone());
                 self.updates.postponed = Some(known);
                 return Ok(());
             }
@@ -789,7 +861,7 @@ impl Session {
         };
         let reply = reply.ok_or(Refusal::Limit)?;
         if let Some(path) = path {
-            context.send(&path, &reply);
+            context.send(&path, &echo_unsigned(reply.clone(), message));
         }
         Ok(reply)
     }

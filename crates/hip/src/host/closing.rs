@@ -3,7 +3,7 @@
 use super::{Host, Path, State};
 use crate::association::MAXIMUM_SEGMENT_LIFETIME;
 use crate::backoff::Backoff;
-use crate::context::Context;
+use crate::context::{Context, echo_unsigned};
 use crate::event::{Event, Refusal};
 use crate::session::Session;
 use crate::update::ANSWERED_AGAIN_AFTER;
@@ -51,6 +51,7 @@ impl Host {
         };
         self.associations.insert(peer, association);
         if is_open {
+            self.clients.remove(&peer);
             self.send_close(now, peer);
             self.outbox.events.push_back(Event::Closed { peer });
         } else {
@@ -105,7 +106,8 @@ impl Host {
             .ok_or(Refusal::Parameter)?;
         let echo = (kind::ECHO_RESPONSE_SIGNED, echo.contents);
         let packet = closing(&mut context, session, PacketType::CloseAck, echo);
-        context.send(&path, &packet.ok_or(Refusal::Limit)?);
+        let packet = echo_unsigned(packet.ok_or(Refusal::Limit)?, message);
+        context.send(&path, &packet);
         self.mark_closed(now, peer);
         if is_new {
             self.outbox.events.push_back(Event::Closed { peer });
@@ -148,13 +150,14 @@ impl Host {
         else {
             return Err(Refusal::State);
         };
-        session.verify(message)?;
+        session.verify_mac(message)?;
         let echo = message
             .find(kind::ECHO_RESPONSE_SIGNED)
             .ok_or(Refusal::Parameter)?;
         if !bool::from(echo.contents.ct_eq(nonce)) {
             return Err(Refusal::Parameter);
         }
+        session.verify_signature(message)?;
         self.forget(peer);
         self.clients.remove(&peer);
         Ok(())

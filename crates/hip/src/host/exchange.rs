@@ -1,10 +1,10 @@
 //! The base exchange on a host's table of associations (RFC 7401, sections 4.4.4 and 6.6 to 6.10).
 
 use super::opportunistic::is_stand_in;
-use super::{Association, Data, Host, Path, State};
+use super::{Association, Data, Host, Path, Peer, Source, State};
 use crate::addresses::local_for;
 use crate::backoff::Backoff;
-use crate::context::verify_mac;
+use crate::context::{echo_unsigned, verify_mac};
 use crate::event::{Event, Failure, Refusal};
 use crate::initiator::{self, Unusable};
 use crate::responder::Rejection;
@@ -104,11 +104,34 @@ impl Host {
         });
         if crosses && self.hit() < peer {
             // The peer may be where no I1 of this host has gone to.
+            let (responder, _, context) = self.parts(now);
+            responder.admit_i1(&context, origin)?;
             self.call_at(peer, &origin.path);
             return Err(Refusal::State);
         }
         let (responder, _, mut context) = self.parts(now);
         responder.answer_i1(&mut context, message, origin)
+    }
+
+    /// The source of a packet in the name of `peer`. This host sends to the addresses that it has listed, to where the
+    /// peer was last, and to where the exchange goes on.
+    pub(super) fn source_of(&self, peer: Hit, path: &Path) -> Source {
+        let address = path.remote;
+        let is_listed = |listed: &Peer| listed.addresses.contains(&address);
+        let known = self.associations.get(&peer);
+        let draft = known.and_then(|known| match (&known.state, &known.revival) {
+            (State::I2Sent { draft, .. }, _) | (_, Some(Revival::Answered { draft, .. })) => {
+                Some(draft)
+            }
+            _ => None,
+        });
+        let session = known.and_then(Association::any_session);
+        let mut last = session.into_iter().flat_map(|it| &it.addresses.known);
+        let is_called = self.peers.get(&peer).is_some_and(is_listed)
+            || self.is_pending_at(peer, address)
+            || draft.is_some_and(|draft| draft.path.remote == address)
+            || last.any(|known| known.address == address);
+        Source { address, is_called }
     }
 
     pub(super) fn handle_r1(
@@ -119,6 +142,7 @@ impl Host {
     ) -> Result<(), Refusal> {
         let peer = message.sender();
         self.adopt_tag(now, peer, &path);
+        let source = self.source_of(peer, &path);
         let (association, mut context) = self.lend(now, peer).ok_or(Refusal::State)?;
         let counter = message.find(kind::R1_COUNTER).map(|found| found.contents);
         if association.revival.is_some() {
@@ -130,7 +154,7 @@ impl Host {
             State::I2Sent { draft, .. } if counter > draft.counter.as_deref() => {}
             _ => return Err(Refusal::State),
         }
-        match initiator::read_r1(&mut context, message, path) {
+        match initiator::read_r1(&mut context, message, (path, source)) {
             Ok(offer) => {
                 association.state = State::I1Sent {
                     backoff: Backoff::new(now, &context.config.retransmission),
@@ -223,7 +247,8 @@ impl Host {
             }
         };
         if let Some(answered) = &accepted.session.answered {
-            self.outbox.hip((path.local, path.remote), &answered.packet);
+            let packet = echo_unsigned(answered.packet.clone(), message);
+            self.outbox.hip((path.local, path.remote), &packet);
         }
         let mut session = accepted.session;
         if let Some((association, mut context)) = self.lend(now, peer) {
@@ -258,7 +283,8 @@ impl Host {
             .filter(|answered| answered.mark == mark);
         let answered = answered.ok_or(Refusal::Replay)?;
         verify_mac(message, session.keying.rhash, &session.keying.keys.peer)?;
-        self.outbox.hip((path.local, path.remote), &answered.packet);
+        let packet = echo_unsigned(answered.packet.clone(), message);
+        self.outbox.hip((path.local, path.remote), &packet);
         Ok(())
     }
 
@@ -351,25 +377,26 @@ impl Host {
         &mut self,
         now: Instant,
         message: &Message<'_>,
+        path: Path,
     ) -> Result<(), Refusal> {
         let peer = message.sender();
-        let known = self.associations.get(&peer).ok_or(Refusal::State)?;
+        let source = self.source_of(peer, &path);
+        let (known, mut context) = self.lend(now, peer).ok_or(Refusal::State)?;
         let ((State::I2Sent { draft, .. }, _) | (_, Some(Revival::Answered { draft, .. }))) =
             (&known.state, &known.revival)
         else {
             return Err(Refusal::State);
         };
-        if !draft.is_signed(message) {
-            return Err(Refusal::Signature);
-        }
         let parameter = message.find(kind::NOTIFICATION).ok_or(Refusal::Parameter)?;
         let parsed = Notification::parse(parameter.contents).map_err(|_| Refusal::Malformed)?;
-        if parsed.notice < FIRST_STATUS {
-            if known.revival.is_some() {
-                self.rest_revival(now, peer);
-            } else {
-                self.fail(now, peer, Failure::Notified(parsed.notice));
-            }
+        if parsed.notice >= FIRST_STATUS {
+            return Err(Refusal::State);
+        }
+        draft.check_notify(&mut context, message, source)?;
+        if known.revival.is_some() {
+            self.rest_revival(now, peer);
+        } else {
+            self.fail(now, peer, Failure::Notified(parsed.notice));
         }
         Ok(())
     }

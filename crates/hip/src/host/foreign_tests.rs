@@ -146,3 +146,84 @@ fn what_is_too_old_to_be_known_is_refused() {
     }
     assert_eq!(pair.hosts[0].counters().refused(Refusal::Replay), 3);
 }
+
+/// Section 6.12.1: what has recently been processed is acknowledged again, however many acknowledgements were lost.
+#[test]
+fn the_oldest_of_eight_updates_is_acknowledged_again() {
+    let mut pair = Pair::new();
+    let spi = inbound_spi(&pair);
+    let updates: Vec<_> = (0..8_u8)
+        .map(|id| {
+            let place = IpAddr::from([198, 51, 100, id]);
+            update(&mut pair, 10 + u32::from(id), [spi, spi], (spi, place))
+        })
+        .collect();
+    for packet in &updates {
+        pair.deliver(0, packet);
+    }
+    acknowledged(&mut pair);
+    let named = addresses(&pair);
+    for (id, again) in (10..).zip(&updates) {
+        pair.now += crate::update::ANSWERED_AGAIN_AFTER;
+        pair.deliver(0, again);
+        assert!(acknowledged(&mut pair).contains(&id), "{id}");
+        assert_eq!(addresses(&pair), named, "{id}");
+    }
+}
+
+/// A number is one of 2^32 (section 5.2.16), and the one after the last one is zero.
+#[test]
+fn numbers_go_on_after_the_last_one() {
+    let mut pair = Pair::new();
+    let spi = inbound_spi(&pair);
+    let ids = [u32::MAX - 2, u32::MAX, 0, u32::MAX - 1, 1];
+    for (at, id) in (0_u8..).zip(ids) {
+        let place = IpAddr::from([198, 51, 100, at]);
+        let packet = update(&mut pair, id, [spi, spi], (spi, place));
+        pair.deliver(0, &packet);
+        assert!(acknowledged(&mut pair).contains(&id), "{id}");
+        let is_newest = id != u32::MAX - 1;
+        assert_eq!(addresses(&pair)[0] == place, is_newest, "{id}");
+    }
+    // The control: a number that is far behind in the circle.
+    let old = update(&mut pair, u32::MAX - 20, [spi, spi], (spi, ELSEWHERE));
+    pair.deliver(0, &old);
+    assert_eq!(acknowledged(&mut pair), []);
+    assert_eq!(pair.hosts[0].counters().refused(Refusal::Replay), 1);
+}
+
+/// RFC 8046, section 5.3: an SPI that is replaced by zero is given up. There is no other one, so that data would have
+/// nowhere to go: the UPDATE is refused, and not acknowledged as if it had been acted on.
+#[test]
+fn the_only_spi_is_not_given_up() {
+    let mut pair = Pair::new();
+    let spi = inbound_spi(&pair);
+    let before = addresses(&pair);
+    let forged = update(&mut pair, 10, [spi, 0], (spi, ELSEWHERE));
+    pair.deliver(0, &forged);
+    assert_eq!(pair.hosts[0].counters().refused(Refusal::Choice), 1);
+    assert_eq!(acknowledged(&mut pair), []);
+    assert_eq!(addresses(&pair), before);
+    // The control: with the SPI in both places nothing changes but the address.
+    let right = update(&mut pair, 11, [spi, spi], (spi, ELSEWHERE));
+    pair.deliver(0, &right);
+    assert_eq!(acknowledged(&mut pair), [11]);
+    assert_eq!(addresses(&pair)[0], ELSEWHERE);
+}
+
+/// An UPDATE that is refused has no place among those that were seen. Whoever has recorded it repeats it 1,000 times.
+#[test]
+fn a_recorded_update_that_was_refused_costs_one_signature_in_50_ms() {
+    let mut pair = Pair::new();
+    let spi = inbound_spi(&pair);
+    let wrong = update(&mut pair, 10, [spi ^ 1, spi ^ 1], (spi, ELSEWHERE));
+    let refused = |pair: &Pair, refusal| pair.hosts[0].counters().refused(refusal);
+    for _ in 0..1_000 {
+        pair.deliver(0, &wrong);
+    }
+    let counts = [Refusal::Choice, Refusal::Limit].map(|refusal| refused(&pair, refusal));
+    assert_eq!(counts, [1, 999]);
+    pair.now += crate::update::ANSWERED_AGAIN_AFTER;
+    pair.deliver(0, &wrong);
+    assert_eq!(refused(&pair, Refusal::Choice), 2, "it is judged again");
+}

@@ -145,6 +145,11 @@ impl Host {
         self.opportunistic.pending.contains_key(&peer)
     }
 
+    /// True if the tag is that of an R1 that has come from `address`, whose R2 is awaited.
+    pub(super) fn is_pending_at(&self, peer: Hit, address: IpAddr) -> bool {
+        self.opportunistic.pending.get(&peer) == Some(&stand_in(address))
+    }
+
     /// Begins an exchange anew whose I2 is of no use any more. Where its tag was not known before, whoever answers is
     /// asked again. It fails if the peer is no longer known.
     pub(super) fn begin_anew(&mut self, now: Instant, peer: Hit) {

@@ -20,6 +20,9 @@ impl Host {
         if !is_forwarded || ends.is_none_or(|ends| ends <= now) {
             return Err(Refusal::NotForUs);
         }
+        // Anybody can send these; the client checks what comes of them.
+        let limit = self.config.limits.r1_per_second;
+        self.relayed.admit(now, path.remote, limit)?;
         let (association, mut context) = self.lend(now, client).ok_or(Refusal::NoPath)?;
         let session = association.session().ok_or(Refusal::NoPath)?;
         let onward = rendezvous::path(session, now, context.locals).ok_or(Refusal::NoPath)?;

@@ -88,9 +88,10 @@ impl Host {
         message: &Message<'_>,
         path: Path,
     ) -> Result<(), Refusal> {
+        let source = self.source_of(message.sender(), &path);
         let (association, mut context) = self.lend(now, message.sender()).ok_or(Refusal::State)?;
         let counter = message.find(kind::R1_COUNTER).map(|found| found.contents);
-        let (State::Established { session }, Some(revival)) =
+        let (State::R2Sent { session, .. } | State::Established { session }, Some(revival)) =
             (&mut association.state, &mut association.revival)
         else {
             return Err(Refusal::State);
@@ -100,7 +101,7 @@ impl Host {
             Revival::Answered { draft, .. } if counter > draft.counter.as_deref() => now,
             _ => return Err(Refusal::State),
         };
-        match initiator::read_r1(&mut context, message, path) {
+        match initiator::read_r1(&mut context, message, (path, source)) {
             Ok(offer) => {
                 *revival = Revival::offered(now, sent_at, offer);
                 session.ask_at(&mut context, path);

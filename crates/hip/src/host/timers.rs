@@ -68,16 +68,16 @@ impl Host {
     }
 
     fn end_of_life(&mut self, now: Instant, peer: Hit) {
-        let unused_after = self.unused_after(peer);
+        let is_over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
+        let is_unused = is_over(self.unused_at(peer));
         let Some(association) = self.associations.get_mut(&peer) else {
             return;
         };
         match &mut association.state {
             State::R2Sent { .. } => self.confirm(peer),
             State::Established { session } => {
-                let is_over = |until: Option<_>| until.is_some_and(|until| until <= now);
                 session.previous.take_if(|(_, until)| is_over(*until));
-                if session.last_used + unused_after <= now {
+                if is_unused {
                     self.close(now, peer);
                 }
             }

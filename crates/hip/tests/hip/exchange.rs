@@ -1,13 +1,86 @@
 //! Base exchanges, their ends, and new keys (RFC 7401, section 4; RFC 7402, section 6).
 
-use crate::common::{Network, identity, identity_of, is_established};
+use crate::common::{Network, address, identity, identity_of, is_established};
 use outlast_base::time::Duration;
 use outlast_hip::identity::{Algorithm, Identity};
 use outlast_hip::suite::EspSuite;
 use outlast_hip::{Admission, Config, Event, Failure, Protocol, Refusal, Rekeying, StateName};
-use outlast_wire::hip::{Message, PacketType};
+use outlast_wire::hip::{Builder, Message, PacketType, kind};
 use std::cell::Cell;
 use std::rc::Rc;
+
+/// Answers of either host since `mark` that bear responses to what middleboxes have asked: their kinds and contents.
+fn echoes(network: &Network, mark: usize) -> Vec<(PacketType, Vec<Vec<u8>>)> {
+    let sent = network.sent[mark..].iter();
+    let sent = sent.filter(|(_, _, packet)| packet.protocol == Protocol::Hip);
+    let echoes = sent.map(|(_, _, packet)| {
+        let message = Message::parse(&packet.payload).expect("a host sends HIP");
+        let responses = message.parameters();
+        let responses = responses.filter(|it| it.kind == kind::ECHO_RESPONSE_UNSIGNED);
+        let contents = responses.map(|it| it.contents.to_vec()).collect();
+        (message.kind(), contents)
+    });
+    echoes
+        .filter(|(_, contents): &(_, Vec<_>)| !contents.is_empty())
+        .collect()
+}
+
+/// Middleboxes append ECHO_REQUEST_UNSIGNED to packets on their way (RFC 7401, section 5.2.21).
+#[test]
+fn what_middleboxes_ask_is_answered_in_each_reply() {
+    let mut network = Network::pair(31);
+    let mut asked = 0_u8;
+    // Each packet is handed over here; whether a middlebox has asked in it decides the answer.
+    let mut hand = |network: &mut Network, wanted: PacketType, answer: PacketType| {
+        let of_kind =
+            |(_, _, packet): &&(_, usize, outlast_hip::Transmit)| kind_of(packet) == Some(wanted);
+        let (_, _, plain) = network.sent.iter().rfind(of_kind).expect("one").clone();
+        // The longest one has no room in an R1, and in a longer packet none itself.
+        for lengths in [&[][..], &[20, 30], &[20], &[1_900]] {
+            // What is repeated is answered after 50 ms.
+            network.run(Duration::from_millis(60));
+            let mut builder = Builder::continuing(&plain.payload, kind::HIP_SIGNATURE);
+            let mut contents: Vec<Vec<u8>> = Vec::new();
+            for &length in lengths {
+                asked += 1;
+                contents.push(vec![asked; length]);
+                builder.push(kind::ECHO_REQUEST_UNSIGNED, &contents[contents.len() - 1]);
+            }
+            let Some(payload) = builder.finish() else {
+                continue;
+            };
+            let mut packet = plain.clone();
+            packet.payload = payload;
+            Builder::set_checksum(&mut packet.payload, packet.source, packet.destination);
+            let mark = network.sent.len();
+            network.deliver(&packet);
+            let answered = network.sent[mark..].iter();
+            let mut answered = answered.filter(|(_, _, packet)| kind_of(packet) == Some(answer));
+            assert!(answered.next().is_some(), "{wanted:?}, {lengths:?}");
+            let expected = match lengths {
+                [] | [1_900] => Vec::new(),
+                _ => vec![(answer, contents)],
+            };
+            assert_eq!(echoes(network, mark), expected, "{wanted:?}, {lengths:?}");
+        }
+    };
+    network.filter = Box::new(|_| false);
+    network.connect(0, 1);
+    hand(&mut network, PacketType::I1, PacketType::R1);
+    network.filter = Box::new(|packet| {
+        Message::parse(&packet.payload).is_ok_and(|it| it.kind() != PacketType::I2)
+    });
+    network.run(second());
+    hand(&mut network, PacketType::I2, PacketType::R2);
+    network.run(second());
+    network.filter = Box::new(|_| false);
+    network.move_to(0, &[address("198.51.100.7")]);
+    hand(&mut network, PacketType::Update, PacketType::Update);
+    let (now, peer) = (network.now, network.hit(1));
+    network.nodes[0].host.close(now, peer);
+    network.drain(0);
+    hand(&mut network, PacketType::Close, PacketType::CloseAck);
+}
 
 fn second() -> Duration {
     Duration::from_secs(1)
@@ -149,7 +222,7 @@ fn a_move_after_the_peer_was_removed_ends_the_exchange() {
     network.run(Duration::from_millis(101));
     assert_eq!(network.state(0, 1), Some(StateName::I2Sent));
     network.nodes[0].host.set_peers([]);
-    network.move_to(0, &[crate::common::address("198.51.100.9")]);
+    network.move_to(0, &[address("198.51.100.9")]);
     let now = network.now;
     network.nodes[0].host.handle_timeout(now);
     network.drain(0);

@@ -6,6 +6,7 @@ mod exchange;
 mod first_flight;
 mod flood;
 mod foreign;
+mod forgeries;
 mod forgetting;
 mod hostile;
 mod judges;

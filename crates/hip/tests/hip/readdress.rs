@@ -881,3 +881,61 @@ fn the_last_segment_of_each_connection_is_repeated_after_a_move() {
         }
     }
 }
+
+/// Packets that node 1 has sent to an address since `mark`.
+fn sent_to(network: &Network, mark: usize, place: std::net::IpAddr) -> usize {
+    let sent = network.sent[mark..].iter();
+    sent.filter(|(_, node, packet)| *node == 1 && packet.destination == place)
+        .count()
+}
+
+/// The peer lives, and says that it is where nothing arrives: the test of that address is not repeated for ever (RFC 7401,
+/// section 6.11).
+#[test]
+fn a_test_of_a_black_hole_rests() {
+    let mut network = established(1, false);
+    let (hole, old) = (address("198.51.100.7"), address("192.0.2.1"));
+    network.filter = Box::new(move |packet| packet.destination != hole);
+    let mark = network.sent.len();
+    network.move_to(0, &[hole, old]);
+    for _ in 0..60 {
+        network.run(Duration::from_secs(60));
+        network.assert_data_flows(0, 1);
+    }
+    // Two minutes of each twelve.
+    let count = sent_to(&network, mark, hole);
+    assert!((10..=120).contains(&count), "{count} in an hour");
+    // What the peer says anew has the test begin at once, and now it is there.
+    network.filter = Box::new(|_| true);
+    network.run(Duration::from_secs(180));
+    let (now, mark) = (network.now, network.sent.len());
+    network.nodes[0].host.handle_link(now);
+    network.drain(0);
+    network.run(Duration::from_secs(1));
+    network.assert_data_flows(0, 1);
+    assert!(sent_to(&network, mark, hole) > 0);
+    let view = network.nodes[1].host.views().next().expect("one");
+    assert_eq!(view.addresses[0].address, hole);
+    assert_eq!(view.addresses[0].state, AddressState::Active);
+}
+
+/// A registration has its association kept, however little that is used (RFC 8003, section 3.1): not for longer.
+#[test]
+fn an_association_ends_with_the_registration_that_kept_it() {
+    let mut network = with_server(9);
+    let gone = network.nodes[0].addresses[0];
+    network.filter = Box::new(move |packet| ![packet.source, packet.destination].contains(&gone));
+    // It is granted for 1,024 s.
+    network.run(Duration::from_secs(1_000));
+    for node in 0..2 {
+        let state = network.state(2, node);
+        assert_eq!(state, Some(StateName::Established), "{node}");
+    }
+    network.run(Duration::from_secs(200));
+    assert_eq!(network.state(2, 0), None);
+    let now = network.now;
+    let registered: Vec<_> = network.nodes[2].host.registrations(now).collect();
+    assert_eq!(registered.len(), 1);
+    // The control: the other client has renewed its own.
+    assert_eq!(network.state(2, 1), Some(StateName::Established));
+}

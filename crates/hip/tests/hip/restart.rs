@@ -103,6 +103,49 @@ fn a_peer_that_was_killed_is_found_again_whoever_sends_first() {
     }
 }
 
+/// A Responder in R2-SENT has not heard from its peer since the I2 (section 4.4.2).
+#[test]
+fn a_peer_that_was_killed_right_after_its_exchange_is_found_again() {
+    for node in 0..2 {
+        let survivor = 1 - node;
+        let mut network = Network::pair(12);
+        network.connect(node, survivor);
+        network.run(Duration::from_millis(210));
+        let states = [node, survivor].map(|it| network.state(it, 1 - it));
+        let expected = [StateName::Established, StateName::R2Sent].map(Some);
+        assert_eq!(states, expected, "{node}");
+        let own = network.nodes[node].addresses.clone();
+        restart(&mut network, node, &own, false);
+        let took = time_to_recover(&mut network, &[survivor]);
+        assert!(took <= LIMIT, "{node}: {took:?}");
+        network.assert_data_flows(0, 1);
+    }
+}
+
+/// An R2 that is lost has the Initiator repeat its I2: no second exchange takes the place of that.
+#[test]
+fn a_lost_r2_costs_no_second_exchange() {
+    for node in 0..2 {
+        let responder = 1 - node;
+        let mut network = Network::pair(13);
+        let mut lost = 0;
+        network.filter = Box::new(move |packet| {
+            let is_lost = kind_of(packet) == Some(PacketType::R2) && lost < 2;
+            lost += u32::from(is_lost);
+            !is_lost
+        });
+        network.connect(node, responder);
+        for round in 0..50_u32 {
+            network.send(responder, node, &round.to_be_bytes());
+            network.run(Duration::from_millis(100));
+        }
+        let established = [0, 1].map(|it| network.count(it, is_established));
+        assert_eq!(established, [1, 1], "{node}");
+        network.run(Duration::from_secs(5));
+        network.assert_data_flows(0, 1);
+    }
+}
+
 /// A host that has forgotten its peer and lists no address of it can ask nobody: it is found by the peer's next packet, also
 /// while its own exchange waits or has failed.
 #[test]

@@ -1,0 +1,105 @@
+//! Packets of one second, counted: in all, and for each address.
+
+use crate::event::Refusal;
+use alloc::collections::BTreeMap;
+use core::net::IpAddr;
+use outlast_base::time::Instant;
+
+/// Packets that are answered for one address in a second, at most: many hosts may share an address.
+const FOR_ONE_ADDRESS: u32 = 128;
+
+/// Counts packets of one type by the second.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    second: u64,
+    current: u32,
+    last: u32,
+}
+
+impl Load {
+    /// Notes a packet.
+    pub(crate) fn note(&mut self, now: Instant) {
+        self.advance(now);
+        self.current = self.current.saturating_add(1);
+    }
+
+    /// Packets in this second or the last one, whichever had more.
+    pub(crate) fn rate(&mut self, now: Instant) -> u32 {
+        self.advance(now);
+        self.current.max(self.last)
+    }
+
+    /// Begins the second of `now`.
+    fn advance(&mut self, now: Instant) {
+        let second = second(now);
+        if second != self.second {
+            self.last = if second == self.second + 1 {
+                self.current
+            } else {
+                0
+            };
+            self.current = 0;
+            self.second = second;
+        }
+    }
+}
+
+/// Packets of this second, by address: anybody can write where a packet comes from.
+///
+/// Its user bounds the addresses: only a packet that is within another limit is noted.
+#[derive(Debug, Default)]
+pub(crate) struct Addressed {
+    second: u64,
+    packets: BTreeMap<IpAddr, u32>,
+}
+
+impl Addressed {
+    /// Packets of `address` so far.
+    pub(crate) fn count(&mut self, now: Instant, address: IpAddr) -> u32 {
+        let second = second(now);
+        if second != self.second {
+            self.packets.clear();
+            self.second = second;
+        }
+        self.packets.get(&address).copied().unwrap_or(0)
+    }
+
+    /// Notes a packet of `address`.
+    pub(crate) fn note(&mut self, now: Instant, address: IpAddr) {
+        let count = self.count(now, address).saturating_add(1);
+        self.packets.insert(address, count);
+    }
+}
+
+/// Packets that have another one sent, to where they come from or to somebody else.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    load: Load,
+    addressed: Addressed,
+}
+
+impl Answers {
+    /// Counts a packet from `address`; refuses it beyond `limit` in this second, or beyond [`FOR_ONE_ADDRESS`].
+    pub(crate) fn admit(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        limit: u32,
+    ) -> Result<(), Refusal> {
+        self.load.note(now);
+        if self.load.current > limit || self.addressed.count(now, address) >= FOR_ONE_ADDRESS {
+            return Err(Refusal::Limit);
+        }
+        self.addressed.note(now, address);
+        Ok(())
+    }
+
+    /// Packets in this second or the last one, whichever had more.
+    pub(crate) fn rate(&mut self, now: Instant) -> u32 {
+        self.load.rate(now)
+    }
+}
+
+const fn second(now: Instant) -> u64 {
+    now.as_nanos() / 1_000_000_000
+}
