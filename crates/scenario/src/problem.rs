@@ -15,9 +15,22 @@ pub struct Source {
     pub name: String,
     /// Its content.
     pub text: String,
+    /// The content as a terminal may get it, byte for byte as long; `None` if it may get all of it.
+    shown: Option<String>,
 }
 
 impl Source {
+    /// A file whose content is `text`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            name: name.into(),
+            shown: shown(&text),
+            text,
+        }
+    }
+
     /// Line and column of a byte, in characters and from 1.
     fn position(&self, offset: usize) -> (usize, usize) {
         let before = self.text.get(..offset).unwrap_or(&self.text);
@@ -34,7 +47,8 @@ impl SourceCode for Source {
         lines_before: usize,
         lines_after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let contents = self.text.read_span(span, lines_before, lines_after)?;
+        let text = self.shown.as_ref().unwrap_or(&self.text);
+        let contents = text.read_span(span, lines_before, lines_after)?;
         // Columns are characters here, as editors count; the text's own count bytes.
         let column = match contents.span().offset() == span.offset() {
             true => self.position(span.offset()).1 - 1,
@@ -49,6 +63,23 @@ impl SourceCode for Source {
             contents.line_count(),
         )))
     }
+}
+
+/// `text` without what moves a terminal's cursor, changes its colours or turns the direction of writing: each such character
+/// becomes a sign of as many bytes, so that places in the text stay where they are. `None` if nothing is to be replaced.
+fn shown(text: &str) -> Option<String> {
+    let is_harmful = |c: char| {
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        turns || c.is_control() && !matches!(c, '\n' | '\r' | '\t')
+    };
+    let sign = |c: char| match c.len_utf8() {
+        1 => '?',
+        2 => '\u{bf}',
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    let replaced = |c| if is_harmful(c) { sign(c) } else { c };
+    text.contains(is_harmful)
+        .then(|| text.chars().map(replaced).collect())
 }
 
 /// One thing that is wrong, where it stands, and what to do about it.
@@ -135,7 +166,7 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(shown(&self.message).as_ref().unwrap_or(&self.message))
     }
 }
 
@@ -143,7 +174,8 @@ impl std::error::Error for Problem {}
 
 impl Diagnostic for Problem {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(&self.remedy))
+        let remedy = shown(&self.remedy);
+        Some(Box::new(remedy.unwrap_or_else(|| self.remedy.clone())))
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
@@ -154,7 +186,10 @@ impl Diagnostic for Problem {
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
         let (span, text) = self.label.as_ref()?;
-        let label = LabeledSpan::new_primary_with_span(Some(text.clone()), span.clone());
+        let label = LabeledSpan::new_primary_with_span(
+            Some(shown(text).unwrap_or_else(|| text.clone())),
+            span.clone(),
+        );
         Some(Box::new(std::iter::once(label)))
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum Fault {
 /// A kind of quantity: its units, each with its worth in base units, and what people write
 /// instead.
 pub(crate) struct Units {
-    units: &'static [(&'static str, u64)],
+    pub(crate) units: &'static [(&'static str, u64)],
     aliases: &'static [(&'static str, &'static str)],
     /// The base unit in words, for messages.
     pub(crate) base: &'static str,

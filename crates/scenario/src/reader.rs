@@ -6,7 +6,7 @@
 use crate::keys::{Key, Kind, Section};
 use crate::problems::Problems;
 use crate::quantity::{DURATION, Fault, RATE, SIZE, Units};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -180,12 +180,7 @@ impl<'d> Reader<'d> {
 
     /// A number with its unit, in base units.
     pub fn quantity(&self, key: &Key) -> Option<u64> {
-        let (units, low, high) = match key.kind {
-            Kind::Duration(low, high) | Kind::DurationOrOff(low, high) => (&DURATION, low, high),
-            Kind::Rate(low, high) | Kind::RateOrChoice(_, low, high) => (&RATE, low, high),
-            Kind::Size(low, high) => (&SIZE, low, high),
-            _ => unreachable!("`{}` is not a quantity", key.name),
-        };
+        let (units, range) = quantities(key);
         let value = self.value(key)?;
         let outcome = match value.get_ref() {
             DeValue::String(text) => units.parse(text),
@@ -196,9 +191,9 @@ impl<'d> Reader<'d> {
             }
         };
         match outcome {
-            Ok(quantity) if (low..=high).contains(&quantity) => return Some(quantity),
+            Ok(quantity) if range.contains(&quantity) => return Some(quantity),
             Ok(_) | Err(Fault::TooLarge) => self.out_of_range(key, value),
-            Err(fault) => self.faulty_quantity(key, value, units, fault),
+            Err(fault) => self.faulty_quantity(key, value, (units, range), fault),
         }
         None
     }
@@ -451,7 +446,7 @@ impl<'d> Reader<'d> {
         &self,
         key: &Key,
         value: &Spanned<DeValue<'_>>,
-        units: &Units,
+        (units, range): (&Units, RangeInclusive<u64>),
         fault: Fault,
     ) {
         let assignment = self.assignment(key, value);
@@ -465,6 +460,11 @@ impl<'d> Reader<'d> {
         let digits = &digits[..digits
             .find(|c: char| !c.is_ascii_digit() && c != '.')
             .unwrap_or(digits.len())];
+        // Whoever follows the advice is not to meet the next error.
+        let suits = |unit: &str| {
+            let quantity = units.parse(&format!("{digits} {unit}"));
+            quantity.is_ok_and(|quantity| range.contains(&quantity))
+        };
         let (message, label) = match fault {
             Fault::NoNumber => (
                 format!("{assignment} is not {kind}"),
@@ -472,7 +472,10 @@ impl<'d> Reader<'d> {
             ),
             Fault::Negative => (format!("{assignment} is negative"), "below zero".to_owned()),
             Fault::NoUnit => {
-                number = digits;
+                let names = units.units.iter().map(|(name, _)| *name);
+                if let Some(suitable) = [unit].into_iter().chain(names).find(|unit| suits(unit)) {
+                    (number, unit) = (digits, suitable);
+                }
                 (
                     format!("{assignment} has no unit"),
                     "a plain number".to_owned(),
@@ -482,7 +485,7 @@ impl<'d> Reader<'d> {
                 unit: unknown,
                 meant,
             } => {
-                if let Some(meant) = meant {
+                if let Some(meant) = meant.filter(|meant| suits(meant)) {
                     (number, unit) = (digits, meant);
                 }
                 (
@@ -506,6 +509,16 @@ impl<'d> Reader<'d> {
             key.kind.range()
         );
         self.note(value.span(), message, label, remedy);
+    }
+}
+
+/// The units of a key that takes a quantity, and its range in base units.
+fn quantities(key: &Key) -> (&'static Units, RangeInclusive<u64>) {
+    match key.kind {
+        Kind::Duration(low, high) | Kind::DurationOrOff(low, high) => (&DURATION, low..=high),
+        Kind::Rate(low, high) | Kind::RateOrChoice(_, low, high) => (&RATE, low..=high),
+        Kind::Size(low, high) => (&SIZE, low..=high),
+        _ => unreachable!("`{}` is not a quantity", key.name),
     }
 }
 

@@ -52,10 +52,7 @@ impl Document {
     ///
     /// If it is not TOML.
     pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Self, ScenarioError> {
-        let source = Source {
-            name: name.to_owned(),
-            text: text.to_owned(),
-        };
+        let source = Source::new(name, text);
         Self::new(source, directory, stem_of(Path::new(name)))
     }
 

@@ -57,10 +57,7 @@ pub fn parse_file<T>(
     name: &str,
     take: impl FnOnce(&Reader<'_>) -> T,
 ) -> Result<T, ScenarioError> {
-    let source = Source {
-        name: name.to_owned(),
-        text: text.to_owned(),
-    };
+    let source = Source::new(name, text);
     read(kind, top, source, take)
 }
 

@@ -46,10 +46,7 @@ impl Scenario {
     ///
     /// As [`load`](Self::load).
     pub fn parse(text: &str, name: &str, directory: &Path) -> Result<Self, ScenarioError> {
-        let source = Source {
-            name: name.to_owned(),
-            text: text.to_owned(),
-        };
+        let source = Source::new(name, text);
         read(source, directory, &stem_of(Path::new(name)))
     }
 }
@@ -187,10 +184,7 @@ fn read_source(path: &Path, name: String, limit: u64) -> Result<Source, Box<Prob
         message: format!("cannot read `{name}`: {error}"),
         label: None,
         remedy: "check the path and its permissions".to_owned(),
-        source: Arc::new(Source {
-            name: name.clone(),
-            text: String::new(),
-        }),
+        source: Arc::new(Source::new(name.clone(), "")),
         is_absence: false,
     };
     let mut bytes = Vec::new();
@@ -202,25 +196,25 @@ fn read_source(path: &Path, name: String, limit: u64) -> Result<Source, Box<Prob
             message: format!("`{name}` is longer than {limit} bytes"),
             label: None,
             remedy: "check the path; this is not a file that Outlast reads".to_owned(),
-            source: Arc::new(Source {
-                name,
-                text: String::new(),
-            }),
+            source: Arc::new(Source::new(name, "")),
             is_absence: false,
         }));
     }
     let text = match String::from_utf8(bytes) {
-        Ok(text) => return Ok(Source { name, text }),
+        Ok(text) => return Ok(Source::new(name, text)),
         Err(error) => error,
     };
     let (offset, text) = (text.utf8_error().valid_up_to(), text.into_bytes());
     let text = String::from_utf8_lossy(&text).into_owned();
     let replacement = offset..offset + char::REPLACEMENT_CHARACTER.len_utf8();
+    let label = (replacement, "this byte is not UTF-8".to_owned());
+    // A program or a picture has no lines that anybody could read.
+    let is_binary = text.contains('\0');
     Err(Box::new(Problem {
         message: format!("`{name}` is not UTF-8 text"),
-        label: Some((replacement, "this byte is not UTF-8".to_owned())),
+        label: (!is_binary).then_some(label),
         remedy: "save the file as UTF-8, or check that it is the right one".to_owned(),
-        source: Arc::new(Source { name, text }),
+        source: Arc::new(Source::new(name, text)),
         is_absence: false,
     }))
 }

@@ -109,6 +109,15 @@ fn not_utf_8() {
     ));
 }
 
+/// A program, say: no line of it is shown.
+#[test]
+fn no_text_at_all() {
+    let content = b"\x7fELF\x02\x01\x01\0\0\0\x1b[31m\xff\xfe\0";
+    let said = problems(&directory(&[("ls", content)]), "ls");
+    assert!(said.contains("is not UTF-8 text"), "{said}");
+    assert!(!said.contains("ELF"), "{said}");
+}
+
 #[test]
 fn far_too_long() {
     let content = vec![b'#'; (1 << 20) + 1];

@@ -2,6 +2,8 @@
 
 use crate::fixture::{PLAIN, problems};
 use insta::assert_snapshot;
+use outlast_scenario::Scenario;
+use std::path::Path;
 
 /// The plain scenario with a line put in after `after`.
 #[track_caller]
@@ -46,6 +48,54 @@ fn no_unit() {
 #[test]
 fn no_unit_in_a_text() {
     assert_snapshot!(problems(&instead("\"1 MB\"", "\"5.5\"")));
+}
+
+/// Whoever follows the advice meets no other error.
+#[test]
+fn the_advice_for_a_number_without_its_unit_is_sound() {
+    let fields = [
+        ("bytes = ", "\"1 MB\""),
+        ("delay = ", "\"10 ms\""),
+        ("rate = ", "\"12 Mbit/s\""),
+    ];
+    for (key, right) in fields {
+        for plain in [
+            "0.5",
+            "2",
+            "700",
+            "2000000",
+            "90000000000",
+            "4e9",
+            "\"3 mbyte\"",
+            "\"9000000 m\"",
+        ] {
+            let text = instead(right, plain);
+            let error = Scenario::parse(&text, "test.toml", Path::new(".")).expect_err("no unit");
+            let remedy = error.problems()[0].remedy();
+            let advice = remedy.split('`').nth(1).expect("what to write");
+            let value = advice.strip_prefix(key).expect("the key");
+            let followed = instead(right, value);
+            let read = Scenario::parse(&followed, "test.toml", Path::new("."));
+            assert!(read.is_ok(), "{key}{plain}: {remedy}");
+        }
+    }
+}
+
+/// A file may hold what would move a terminal's cursor or change its colours.
+#[test]
+fn no_control_character_of_a_file_reaches_the_terminal() {
+    for harm in ["\u{1b}[31m", "\u{7}", "\u{9b}2J", "\u{202e}"] {
+        let faults = [
+            instead("delay", &format!("d{harm}elay")),
+            instead("\"1 MB\"", &format!("\"1 M{harm}B\"")),
+            with("[link]", &format!("colour = 1 # {harm}")),
+        ];
+        for text in faults {
+            let said = problems(&text);
+            let is_harmful = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!said.contains(is_harmful), "{said:?}");
+        }
+    }
 }
 
 #[test]
