@@ -1,6 +1,6 @@
 //! What a machine or a process lacks on which BPF programs do not run, and what would help.
 
-use crate::causes;
+use crate::{causes, user_namespace};
 use aya::BtfError;
 use aya::programs::ProgramError;
 use rustix::thread::{CapabilitySet, capabilities};
@@ -40,11 +40,17 @@ impl Needs {
     /// What `error` shows that this process or its kernel lacks.
     pub(crate) fn lack(&self, error: &(dyn Error + 'static)) -> Lack {
         let effective = capabilities(None).map(|sets| sets.effective);
-        self.lack_with(error, effective.unwrap_or(CapabilitySet::empty()))
+        let effective = effective.unwrap_or(CapabilitySet::empty());
+        self.lack_with(error, effective, user_namespace::is_initial())
     }
 
-    /// [`Self::lack`], for a process with these capabilities.
-    fn lack_with(&self, error: &(dyn Error + 'static), effective: CapabilitySet) -> Lack {
+    /// [`Self::lack`], for a process with these capabilities, in the machine's user namespace or in another one.
+    fn lack_with(
+        &self,
+        error: &(dyn Error + 'static),
+        effective: CapabilitySet,
+        is_in_initial: bool,
+    ) -> Lack {
         let number = errno(error);
         let lacking = self.lacking(effective);
         match number {
@@ -52,6 +58,13 @@ impl Needs {
             Some(libc::EPERM | libc::EACCES) if !lacking.is_empty() => Lack {
                 what: format!("this process lacks {}", lacking.join(" and ")),
                 remedy: RIGHTS,
+            },
+            Some(libc::EPERM) if !is_in_initial => Lack {
+                what: format!(
+                    "this process has {} only in a user namespace of its own",
+                    self.names().join(" and ")
+                ),
+                remedy: ELSEWHERE,
             },
             Some(libc::EPERM) => Lack {
                 what: "the system forbids it, although this process has the capabilities".into(),
@@ -66,6 +79,10 @@ impl Needs {
                 remedy: self.kernel,
             },
         }
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        self.rights.iter().map(|(_, name)| *name).collect()
     }
 
     /// The capabilities that are missing. `CAP_SYS_ADMIN` stands for the two that were split from it.
@@ -119,7 +136,7 @@ mod tests {
 
     fn lack(number: i32, effective: CapabilitySet) -> Lack {
         let error = ProgramError::IOError(io::Error::from_raw_os_error(number));
-        NEEDS.lack_with(&error, effective)
+        NEEDS.lack_with(&error, effective, true)
     }
 
     #[test]
@@ -141,6 +158,15 @@ mod tests {
             assert!(forbidden.what.contains("although"), "{forbidden:?}");
             assert!(forbidden.remedy.contains("containers"), "{forbidden:?}");
         }
+    }
+
+    #[test]
+    fn root_of_a_user_namespace_is_told_that_its_capabilities_end_there() {
+        let error = ProgramError::IOError(io::Error::from_raw_os_error(libc::EPERM));
+        let lack = NEEDS.lack_with(&error, CapabilitySet::all(), false);
+        let what = "this process has CAP_BPF and CAP_PERFMON only in a user namespace of its own";
+        assert_eq!(lack.what, what);
+        assert!(lack.remedy.contains("user namespaces"), "{lack:?}");
     }
 
     #[test]

@@ -76,6 +76,17 @@ pub fn is_privileged() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
+/// True in the user namespace of the machine, whose capabilities are those that `bpf()` asks for. All users are mapped
+/// to themselves there alone.
+pub(crate) fn is_initial() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    maps_all_users(&map)
+}
+
+fn maps_all_users(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
 /// Makes sure that the process may make network namespaces: enters a user namespace if it has to.
 ///
 /// Call it at the very start of `main`: the kernel demands that the process has one thread. The
@@ -166,6 +177,19 @@ mod tests {
 
     fn said(errno: i32, settings: &Settings) -> String {
         diagnose(io::Error::from_raw_os_error(errno), settings).to_string()
+    }
+
+    #[test]
+    fn the_machines_own_namespace_maps_all_users() {
+        assert!(maps_all_users("         0          0 4294967295\n"));
+        for other in [
+            "1000 1000 1\n",
+            "0 100000 65536\n",
+            "",
+            "0 0 1\n1 1 4294967294\n",
+        ] {
+            assert!(!maps_all_users(other), "{other:?}");
+        }
     }
 
     #[test]
