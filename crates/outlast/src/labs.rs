@@ -123,16 +123,27 @@ pub(crate) fn check_writable(file: &Path, option: &str) -> Result<(), Failure> {
 }
 
 /// Makes the directory that a file is to be written to; `option` is where the user has named it.
+///
+/// One below the working directory alone: what is missing elsewhere is more likely a slip, and root would make it.
 pub(crate) fn make_parent(file: &Path, option: &str) -> Result<(), Failure> {
     match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => make_directory(parent, option),
+        Some(parent) if parent.as_os_str().is_empty() => Ok(()),
+        Some(parent) if file.is_relative() => make_directory(parent, option),
+        Some(parent) if !parent.exists() => Err(Failure::Usage(format!(
+            "there is no directory {}: make it first, or name another place with {option}",
+            parent.display()
+        ))),
         _ => Ok(()),
     }
 }
 
-/// Makes a directory to write to; `option` is where the user has named it.
+/// Makes a directory to write to, and those above it below the working directory; `option` is where the user has named it.
 pub(crate) fn make_directory(directory: &Path, option: &str) -> Result<(), Failure> {
-    let made = fs::create_dir_all(directory);
+    let made = match directory.is_relative() {
+        true => fs::create_dir_all(directory),
+        false if directory.is_dir() => Ok(()),
+        false => fs::create_dir(directory),
+    };
     let usable =
         made.and_then(|()| rustix::fs::access(directory, Access::WRITE_OK).map_err(Into::into));
     usable.map_err(|error| {
