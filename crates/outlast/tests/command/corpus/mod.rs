@@ -204,6 +204,30 @@ fn what_is_read_in_part_says_so() {
     assert!(said.out.contains(&note), "{said:?}");
 }
 
+/// A connection of which all is acknowledged makes room, and that is told.
+#[test]
+fn what_makes_room_is_told() {
+    let place = Place::new();
+    let mut tape = Tape::new(false);
+    stories::short_connections(&mut tape, 0, 50_000, false);
+    let full = files::write(&tape.packets, &READ[0], File::Pcap);
+    let truth = stories::upload_backs_off(&mut tape);
+    let one_more = files::write(&tape.packets, &READ[0], File::Pcap);
+    // The control: there is room for as many.
+    for (file, forgotten) in [(&full, 0), (&one_more, 1)] {
+        let (said, found) = trace(&place, file);
+        let capture = &found["capture"];
+        assert_eq!(capture["forgotten_connections"], forgotten, "{capture}");
+        assert_eq!(capture["untracked_segments"], 0, "{capture}");
+        if forgotten > 0 {
+            assert_eq!(mistake(&truth, &said, &found), None);
+        }
+        let said = place.run(["trace", "capture"]);
+        let note = "1 connection of which all was acknowledged, or that had been silent for two minutes, made room";
+        assert_eq!(said.out.contains(note), forgotten > 0, "{said:?}");
+    }
+}
+
 #[test]
 fn what_holds_nothing_is_refused() {
     let place = Place::new();

@@ -56,7 +56,7 @@ const SECOND: u64 = 1_000_000;
 const BACK_OFF: [u64; 6] = [200, 600, 1_400, 3_000, 6_200, 12_600];
 
 /// Stories with an outage.
-pub(crate) const OUTAGES: [Story; 13] = [
+pub(crate) const OUTAGES: [Story; 16] = [
     story("an upload backs off", upload_backs_off),
     story("without timestamps", |tape| upload(tape, false)),
     story(
@@ -76,6 +76,15 @@ pub(crate) const OUTAGES: [Story; 13] = [
         flood(tape, 60_000);
         upload(tape, true)
     }),
+    story("after many connections that nobody closes", |tape| {
+        short_connections(tape, 0, 50_000, false);
+        upload(tape, true)
+    }),
+    story("after many connections that one host closes", |tape| {
+        short_connections(tape, 0, 50_000, true);
+        upload(tape, true)
+    }),
+    story("amid many connections that nobody closes", amid_others),
 ];
 
 /// Stories without one.
@@ -481,6 +490,45 @@ fn handshakes(tape: &mut Tape, count: u16) {
     }
     tape.peer = 20;
     tape.packets.sort_by_key(|packet| packet.at);
+}
+
+/// So many connections to another host from `begin` on, within a second. Each has one segment in both directions, and is
+/// closed by host A alone or by nobody.
+pub(crate) fn short_connections(tape: &mut Tape, begin: u64, count: u16, is_closed: bool) {
+    tape.peer = 21;
+    for number in 0..count {
+        let at = begin + u64::from(number) * 15;
+        let mut connection = tape.open(at, 1_024 + number, false);
+        let at = at + TRIP + 200;
+        for (from, after) in [(Host::A, 0), (Host::B, TRIP)] {
+            let data = Segment {
+                flags: PUSH,
+                ..connection.segment(at + after, from, 8)
+            };
+            tape.pass(at + after, &connection, &data);
+            connection.next[from as usize] += 8;
+        }
+        let last = at + TRIP + 100;
+        let flags = if is_closed { FIN } else { ACK };
+        let end = Segment {
+            flags,
+            ..connection.segment(last, Host::A, 0)
+        };
+        tape.pass(last, &connection, &end);
+        if is_closed {
+            connection.next[0] += 1;
+            tape.answer(last + TRIP, &connection, Host::A);
+        }
+    }
+    tape.peer = 20;
+    tape.packets.sort_by_key(|packet| packet.at);
+}
+
+/// An upload backs off while the host opens other connections, with another host.
+fn amid_others(tape: &mut Tape) -> Truth {
+    let truth = upload(tape, true);
+    short_connections(tape, 4 * SECOND, 50_001, false);
+    truth
 }
 
 pub(crate) fn idle(tape: &mut Tape, others: u16, seconds: u64) -> Truth {
