@@ -552,7 +552,7 @@ fn a_foreign_agent_relays_few_of_a_flood_and_all_that_a_mobile_node_repeats() {
     assert_eq!(relayed_in_ten_seconds(honest, true, new), 10);
 }
 
-/// Who repeats a visitor's request, from elsewhere or for another home agent, takes neither answer nor place.
+/// A copy of a visitor's request, from elsewhere or for another home agent, takes neither its answer nor its place.
 #[test]
 fn a_copy_of_a_request_does_not_take_its_answer() {
     let stranger = Arrival {

@@ -608,7 +608,7 @@ fn handshakes(tape: &mut Tape, count: u16) {
     tape.packets.sort_by_key(|packet| packet.at);
 }
 
-/// So many connections to another host from `begin` on, within a second. Each has one segment in both directions, and is
+/// Short connections to another host, `count` of them from `begin` on, within a second. Each has one segment in both directions, and is
 /// closed by host A alone or by nobody.
 pub(crate) fn short_connections(tape: &mut Tape, begin: u64, count: u16, is_closed: bool) {
     tape.peer = 21;
