@@ -2,7 +2,7 @@
 //! not asked for.
 
 use divan::Bencher;
-use outlast_base::time::Instant;
+use outlast_base::time::{Duration, Instant};
 use outlast_compression::{Compression, Config, Part};
 use outlast_wire::compressed::{CompressedSegment, CompressionMessage, PROTOCOL, Tag};
 use outlast_wire::{IpHeader, Packet, TcpFlags, TcpHeader};
@@ -24,6 +24,12 @@ fn segment() -> Packet {
     Packet::tcp_segment(IpHeader::new(NEAR.into(), FAR.into()), tcp, &[b'a'; 1_448])
 }
 
+/// A segment of the mobile's, without data.
+fn back() -> Packet {
+    let ip = IpHeader::new(FAR.into(), NEAR.into());
+    Packet::tcp_segment(ip, TcpHeader::default(), &[])
+}
+
 /// Both ends, and a compressed segment of the one for the other.
 fn agreed() -> ([Compression; 2], Packet) {
     let end = |part| {
@@ -33,6 +39,7 @@ fn agreed() -> ([Compression; 2], Packet) {
         })
     };
     let (mut supervisor, mut mobile) = (end(Part::Offers), end(Part::Accepts));
+    let _ = mobile.handle_to_link(NOW, &back());
     let _ = supervisor.handle_to_link(NOW, &segment());
     let offer = supervisor.poll_transmit().expect("an offer");
     let _ = mobile.handle_from_link(NOW, &offer);
@@ -77,14 +84,31 @@ fn wrong_tag_in_another_name(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| mobile.handle_from_link(NOW, &forged));
 }
 
-#[divan::bench]
-fn forged_offer(bencher: Bencher<'_, '_>) {
+/// Judges an offer in `source`'s name.
+fn offered(bencher: Bencher<'_, '_>, source: Ipv4Addr) {
     let ([_, mut mobile], _) = agreed();
     let mut body = Vec::new();
     CompressionMessage::Offer { nonce: 1 }.write(&mut body);
-    let offer = Packet::of_protocol(IpHeader::new(NEAR.into(), FAR.into()), PROTOCOL, &body);
+    let offer = Packet::of_protocol(IpHeader::new(source.into(), FAR.into()), PROTOCOL, &body);
+    let (mut now, mut spoken) = (NOW, NOW);
     bencher.bench_local(|| {
-        let arrival = mobile.handle_from_link(NOW, &offer);
+        // Each is late enough for an answer.
+        now += Duration::from_millis(500);
+        if now >= spoken + Duration::from_secs(300) {
+            spoken = now;
+            let _ = mobile.handle_to_link(now, &back());
+        }
+        let arrival = mobile.handle_from_link(now, &offer);
         (arrival, mobile.poll_transmit())
     });
+}
+
+#[divan::bench]
+fn forged_offer_of_a_stranger(bencher: Bencher<'_, '_>) {
+    offered(bencher, Ipv4Addr::new(192, 0, 2, 66));
+}
+
+#[divan::bench]
+fn forged_offer_in_a_known_name(bencher: Bencher<'_, '_>) {
+    offered(bencher, NEAR);
 }

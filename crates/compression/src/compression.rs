@@ -4,7 +4,7 @@
 //! from the near to the far address, at the pair's first segment. The end that accepts answers it. A host that
 //! knows nothing of the protocol does not, or sends an ICMP error. The answer tells a tag, which every compressed
 //! segment shows, in both directions: nothing else is restored. The end that accepts chooses it by its secret and the two
-//! addresses. It believes that the other end restores once that has shown the tag, with a confirmation or a segment: so
+//! addresses, and answers only hosts that it sends segments to, twice a second each at most. It believes that the other end restores once that has shown the tag, with a confirmation or a segment: so
 //! whoever writes a false source address, and does not hear the answer, changes nothing.
 //!
 //! Compressing ends by itself: at an ICMP error about the protocol, and when compressed segments are repeated for
@@ -16,6 +16,7 @@ use crate::flow::Flow;
 use crate::gain::Gain;
 use crate::pair::Pair;
 use crate::secret::Secret;
+use crate::spoken::Spoken;
 use crate::table::Table;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -178,6 +179,8 @@ pub struct Compression {
     /// By near and far socket.
     flows: Table<Sockets, Flow>,
     secret: Secret,
+    /// Hosts whose offers the end that accepts answers.
+    spoken: Spoken,
     waiting: VecDeque<Packet>,
     message: Vec<u8>,
     gain: Gain,
@@ -188,13 +191,15 @@ impl Compression {
     /// An end that knows nothing of the other one.
     #[must_use]
     pub fn new(config: Config) -> Self {
+        let secret = Secret::new(config.seed);
         Self {
             part: config.part,
             level: config.level,
             codec: Codec::new(config.longest),
             pairs: Table::new(config.pairs),
             flows: Table::new(config.flows),
-            secret: Secret::new(config.seed),
+            spoken: Spoken::new(secret.places()),
+            secret,
             waiting: VecDeque::new(),
             message: Vec::new(),
             gain: Gain::new(config.rate),
@@ -250,7 +255,15 @@ impl Compression {
         if tcp.has(TcpFlags::RST) || ip.source.is_ipv4() != ip.destination.is_ipv4() {
             return None;
         }
-        self.offer(now, &ip);
+        match self.part {
+            Part::Offers => self.offer(now, &ip),
+            Part::Accepts => {
+                let addresses = (ip.source, ip.destination);
+                if let Some(nonce) = self.spoken.note_sent(now, addresses) {
+                    self.accept(addresses, nonce);
+                }
+            }
+        }
         let payload_len = packet.header().payload_len;
         if payload_len == 0 {
             return None;
@@ -343,6 +356,11 @@ impl Compression {
         self.send(addresses, CompressionMessage::Offer { nonce });
     }
 
+    fn accept(&mut self, addresses: Addresses, nonce: u64) {
+        let tag = self.secret.tag(addresses);
+        self.send(addresses, CompressionMessage::Acceptance { nonce, tag });
+    }
+
     fn send(&mut self, (near, far): Addresses, message: CompressionMessage<'_>) {
         if self.waiting.len() >= WAITING {
             return;
@@ -404,8 +422,9 @@ impl Compression {
         };
         match message {
             CompressionMessage::Offer { nonce } if self.part == Part::Accepts => {
-                let tag = self.secret.tag(addresses);
-                self.send(addresses, CompressionMessage::Acceptance { nonce, tag });
+                if self.spoken.note_offer(now, addresses, nonce) {
+                    self.accept(addresses, nonce);
+                }
             }
             CompressionMessage::Acceptance { nonce, tag } => {
                 let pair = self.pairs.find(now, &addresses);

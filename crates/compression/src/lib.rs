@@ -18,8 +18,12 @@
 //! let tcp = TcpHeader { flags: TcpFlags::ACK, ..TcpHeader::default() };
 //! let segment = Packet::tcp_segment(ip, tcp, &[b'a'; 1000]);
 //!
-//! // The first packet goes as it is, and an offer beside it.
+//! // The mobile answers offers of hosts that it speaks with.
 //! let now = Instant::ZERO;
+//! let back = IpHeader::new(ip.destination, ip.source);
+//! let opening = Packet::tcp_segment(back, TcpHeader::default(), &[]);
+//! assert_eq!(mobile.handle_to_link(now, &opening), None);
+//! // The first packet goes as it is, and an offer beside it.
 //! assert_eq!(supervisor.handle_to_link(now, &segment), None);
 //! let offer = supervisor.poll_transmit().expect("an offer");
 //! assert_eq!(mobile.handle_from_link(now, &offer), Arrival::Consumed);
@@ -46,6 +50,7 @@ mod flow;
 mod gain;
 mod pair;
 mod secret;
+mod spoken;
 mod table;
 
 pub use codec::{Codec, LARGEST_RATIO, RestoreError};

@@ -1,4 +1,4 @@
-//! Numbers that nobody can guess who has not heard them: nonces of offers, and tags of agreements.
+//! Numbers that nobody can guess who has not heard them: nonces of offers, tags of agreements, and keys of tables.
 
 use core::net::IpAddr;
 use hmac::{Hmac, KeyInit, Mac};
@@ -25,6 +25,11 @@ impl Secret {
     pub(crate) fn next_nonce(&mut self) -> u64 {
         self.drawn += 1;
         self.number(b"nonce", [&self.drawn.to_be_bytes(), &[]])
+    }
+
+    /// Key of the places in a table of hosts.
+    pub(crate) fn places(&self) -> u64 {
+        self.number(b"places", [&[], &[]])
     }
 
     /// The tag of a pair of addresses: the same for as long as this end lives, so that a forged offer leaves nothing behind.

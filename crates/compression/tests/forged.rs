@@ -74,8 +74,14 @@ fn tag_of(acceptance: &Packet) -> Tag {
     }
 }
 
+/// The mobile sends a segment without data: it speaks with `host`.
+fn speak(now: Instant, mobile: &mut Compression, host: impl Into<IpAddr>) {
+    assert_eq!(mobile.handle_to_link(now, &segment(FAR, host, &[])), None);
+}
+
 /// Has two ends agree; returns the tag.
 fn agree(now: Instant, [supervisor, mobile]: &mut [Compression; 2]) -> Tag {
+    speak(now, mobile, NEAR);
     assert_eq!(
         supervisor.handle_to_link(now, &segment(NEAR, FAR, &[0])),
         None
@@ -154,6 +160,7 @@ fn who_has_agreed_gets_no_more_than_eight_times_what_he_sends_and_no_more_than_t
             ..Config::default()
         });
         let mut other = end(Part::Accepts, 2);
+        speak(NOW, &mut other, NEAR);
         let _ = big.handle_to_link(NOW, &segment(NEAR, FAR, &[0]));
         let _ = other.handle_from_link(NOW, &big.poll_transmit().expect("an offer"));
         let _ = big.handle_from_link(NOW, &other.poll_transmit().expect("an answer"));
@@ -196,23 +203,31 @@ fn forged_offers_get_no_more_than_they_cost_and_leave_nothing_behind() {
     for number in 0..20_000_u32 {
         let source = Ipv4Addr::from(0x0a00_0000 | number);
         let offer = message(source, CompressionMessage::Offer { nonce: 5 });
-        let _ = mobile.handle_from_link(NOW, &offer);
+        let now = NOW + Duration::from_secs(u64::from(number));
+        let _ = mobile.handle_from_link(now, &offer);
+        assert_eq!(mobile.poll_transmit(), None);
+        // The mobile speaks with that host, but nobody has shown that he hears an answer.
+        let upload = segment(FAR, source, &[b'a'; 1_000]);
+        assert_eq!(mobile.handle_to_link(now, &upload), None);
+        let _held = mobile.poll_transmit();
+        let later = now + Duration::from_millis(500);
+        let _ = mobile.handle_from_link(later, &offer);
         let answer = mobile.poll_transmit().expect("an answer");
         assert!(answer.total_len() <= offer.total_len());
-        // Nobody has shown that he hears the answer.
-        let upload = segment(FAR, source, &[b'a'; 1_000]);
-        assert_eq!(mobile.handle_to_link(NOW, &upload), None);
+        assert_eq!(mobile.handle_to_link(later, &upload), None);
     }
     assert_eq!(mobile.counters().agreements, 0);
     assert_eq!(mobile.counters().no_room, 0);
     // In an honest supervisor host's name, too: it is not asked to take what it has not agreed to, nor is its
     // agreement changed.
     let offer = message(NEAR, CompressionMessage::Offer { nonce: 5 });
+    speak(NOW, &mut mobile, NEAR);
     let _ = mobile.handle_from_link(NOW, &offer);
     let forged = mobile.poll_transmit().expect("an answer");
     assert_eq!(supervisor.handle_from_link(NOW, &forged), Arrival::Consumed);
     let mut ends = [supervisor, mobile];
-    agree(NOW, &mut ends);
+    let later = NOW + Duration::from_secs(1);
+    agree(later, &mut ends);
     let [supervisor, mobile] = &mut ends;
     let _ = mobile.handle_from_link(NOW, &offer);
     let original = segment(NEAR, FAR, &[b'a'; 1_000]);
@@ -225,6 +240,57 @@ fn forged_offers_get_no_more_than_they_cost_and_leave_nothing_behind() {
         supervisor.handle_from_link(NOW, &smaller),
         Arrival::Restored(upload)
     );
+}
+
+/// Answers of `mobile` to 10,000 offers in ten seconds.
+fn answers(mobile: &mut Compression, source: impl Fn(u32) -> Ipv4Addr) -> usize {
+    let mut answers = 0;
+    for number in 0..10_000 {
+        let now = NOW + Duration::from_millis(1) * number;
+        let nonce = number.into();
+        let offer = message(source(number), CompressionMessage::Offer { nonce });
+        assert_eq!(mobile.handle_from_link(now, &offer), Arrival::Consumed);
+        answers += std::iter::from_fn(|| mobile.poll_transmit()).count();
+    }
+    answers
+}
+
+/// 10,000 offers had 10,000 answers, in whosever name they came.
+#[test]
+fn a_mobile_answers_few_offers_and_only_of_hosts_that_it_speaks_with() {
+    let stranger = |number| Ipv4Addr::from(0x0a00_0000 | number);
+    let [_, mut mobile] = ends();
+    assert_eq!(answers(&mut mobile, |_| NEAR), 0);
+    let [_, mut mobile] = ends();
+    speak(NOW, &mut mobile, NEAR);
+    assert_eq!(answers(&mut mobile, stranger), 0);
+    // The flood of strangers has taken no place: the control.
+    assert_eq!(answers(&mut mobile, |_| NEAR), 20);
+    // Ten minutes after the last segment the host is a stranger's name again.
+    let later = NOW + Duration::from_secs(600);
+    let offer = message(NEAR, CompressionMessage::Offer { nonce: 5 });
+    let _ = mobile.handle_from_link(later, &offer);
+    assert_eq!(mobile.poll_transmit(), None);
+}
+
+/// An honest end repeats its offer after a second and more.
+#[test]
+fn an_offer_every_second_is_answered_also_if_it_overtakes_the_first_segment() {
+    let [_, mut mobile] = ends();
+    let offer = message(NEAR, CompressionMessage::Offer { nonce: 5 });
+    for (wait, is_answered) in [(0, true), (999, true), (1_000, false)] {
+        let mut mobile = end(Part::Accepts, 2);
+        let _ = mobile.handle_from_link(NOW, &offer);
+        assert_eq!(mobile.poll_transmit(), None);
+        speak(NOW + Duration::from_millis(wait), &mut mobile, NEAR);
+        assert_eq!(mobile.poll_transmit().is_some(), is_answered, "{wait} ms");
+    }
+    speak(NOW, &mut mobile, NEAR);
+    for second in 0..10 {
+        let now = NOW + Duration::from_secs(second);
+        let _ = mobile.handle_from_link(now, &offer);
+        assert!(mobile.poll_transmit().is_some(), "after {second} s");
+    }
 }
 
 #[test]
@@ -270,6 +336,7 @@ fn a_mobile_that_has_begun_anew_is_asked_again_a_second_after_its_error() {
 #[test]
 fn a_confirmation_that_is_lost_is_said_again_when_there_is_something_to_restore() {
     let [mut supervisor, mut mobile] = ends();
+    speak(NOW, &mut mobile, NEAR);
     let _ = supervisor.handle_to_link(NOW, &segment(NEAR, FAR, &[0]));
     let _ = mobile.handle_from_link(NOW, &supervisor.poll_transmit().expect("an offer"));
     let _ = supervisor.handle_from_link(NOW, &mobile.poll_transmit().expect("an answer"));

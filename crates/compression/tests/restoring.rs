@@ -77,6 +77,10 @@ fn unreachable(code: u8, packet: &Packet) -> Packet {
 /// Has the two ends agree on a pair of addresses.
 fn agree(now: Instant, [supervisor, mobile]: &mut [Compression; 2], between: [IpAddr; 2]) {
     assert_eq!(
+        mobile.handle_to_link(now, &acknowledgement(between, 0)),
+        None
+    );
+    assert_eq!(
         supervisor.handle_to_link(now, &segment(between, 0, &[0])),
         None
     );

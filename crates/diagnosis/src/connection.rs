@@ -194,10 +194,20 @@ impl Connection {
     pub(crate) fn line(&self) -> Line {
         let is_heard = self.halves.iter().all(|half| half.last.is_some());
         let has_data = self.halves.iter().any(Half::has_sent_data);
-        match is_heard && has_data {
-            true => Line::Running,
-            false => Line::Opening,
+        let may_tell = self.aftermath.is_some() || self.doubt.is_some() || self.skipped.is_some();
+        if !is_heard || !has_data {
+            Line::Opening
+        } else if may_tell || !self.all_is_acknowledged() {
+            Line::Running
+        } else if self.halves.iter().any(|half| half.losses > 0) {
+            Line::Settled
+        } else {
+            Line::Calm
         }
+    }
+
+    fn all_is_acknowledged(&self) -> bool {
+        (0..2).all(|half| !self.halves[half].is_outstanding(self.halves[1 - half].ack))
     }
 
     /// Notes `segment` of the host of half `from`.
@@ -230,10 +240,8 @@ impl Connection {
         let flags = segment.tcp.flags;
         self.is_established |= flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::SYN);
         self.finished[from] |= flags.contains(TcpFlags::FIN);
-        let all_acknowledged =
-            || (0..2).all(|half| !self.halves[half].is_outstanding(self.halves[1 - half].ack));
-        self.is_over |=
-            flags.contains(TcpFlags::RST) || self.finished == [true; 2] && all_acknowledged();
+        self.is_over |= flags.contains(TcpFlags::RST)
+            || self.finished == [true; 2] && self.all_is_acknowledged();
         (shown, signature)
     }
 

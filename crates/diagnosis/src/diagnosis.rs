@@ -70,6 +70,9 @@ pub struct Counters {
     pub one_direction: u64,
     /// Connections that never carried data and had to make room for others.
     pub forgotten_openings: u64,
+    /// Other connections that had to make room: all that they sent was acknowledged, or they were silent for two
+    /// minutes.
+    pub forgotten_connections: u64,
     /// Packets whose time is before that of the packet before.
     pub out_of_order: u64,
 }
@@ -256,19 +259,8 @@ impl Diagnosis {
     pub fn finish(mut self) -> Findings {
         let ended = self.ended;
         for number in 0..self.connections.len() {
-            let connection = &self.connections[number];
-            if connection.is_over {
-                continue;
-            }
-            for waiting in 0..2 {
-                let connection = &self.connections[number];
-                let una = connection.halves[1 - waiting].ack;
-                if !connection.halves[waiting].is_outstanding(una) {
-                    continue;
-                }
-                if let Some(silence) = connection.waiting_sender(waiting, None, ended) {
-                    self.judge(number, silence);
-                }
+            if !self.connections[number].is_over {
+                self.judge_unfinished(number, ended);
             }
         }
         for number in 0..self.connections.len() {
@@ -286,6 +278,20 @@ impl Diagnosis {
             ended,
             outages,
             counters: self.counters,
+        }
+    }
+
+    /// Judges the silence in which connection `number` is, if it is in one.
+    fn judge_unfinished(&mut self, number: usize, now: Instant) {
+        for waiting in 0..2 {
+            let connection = &self.connections[number];
+            let una = connection.halves[1 - waiting].ack;
+            if !connection.halves[waiting].is_outstanding(una) {
+                continue;
+            }
+            if let Some(silence) = connection.waiting_sender(waiting, None, now) {
+                self.judge(number, silence);
+            }
         }
     }
 
@@ -384,16 +390,27 @@ impl Diagnosis {
 
     /// Forgets a connection and the paths that are its alone; whether there was one to forget.
     ///
-    /// The first to go is the one that was quiet for longest of those that never carried data: a flood of
-    /// openings drives out openings alone. Others go once they are stale.
+    /// The first to go are those that were quiet for [`STALE`]. Then those go that tell least, and of these the one that
+    /// was quiet for longest: a flood of openings drives out openings alone, and one of short connections no outage.
     fn make_room(&mut self, at: Instant) -> bool {
-        let opening = self.seniority.oldest(Line::Opening);
         let running = self.seniority.oldest(Line::Running);
         let stale = running.filter(|number| self.is_stale(*number, at));
-        let Some(number) = stale.or(opening) else {
+        let opening = || self.seniority.oldest(Line::Opening);
+        let idle = || {
+            let mut lines = [Line::Calm, Line::Settled].into_iter();
+            lines.find_map(|line| self.seniority.oldest(line))
+        };
+        let (number, forgotten) = if let Some(number) = stale {
+            self.judge_unfinished(number, at);
+            (number, &mut self.counters.forgotten_connections)
+        } else if let Some(number) = opening() {
+            (number, &mut self.counters.forgotten_openings)
+        } else if let Some(number) = idle() {
+            (number, &mut self.counters.forgotten_connections)
+        } else {
             return false;
         };
-        self.counters.forgotten_openings += u64::from(stale.is_none());
+        *forgotten += 1;
         let signs = self.connections[number].signs;
         self.forget(number);
         for place in signs.iter().flat_map(SignsOf::places) {

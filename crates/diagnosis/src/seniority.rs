@@ -1,16 +1,24 @@
-//! Connections in the order in which they were last heard of, those that carried data apart.
+//! Connections in the order in which they were last heard of, in lines by how much they may tell yet.
 //!
-//! Two doubly linked lists over the numbers of connections: each step takes constant time.
+//! Doubly linked lists over the numbers of connections: each step takes constant time.
 
 use alloc::vec::Vec;
 
-/// The lines in which connections stand.
+/// The lines in which connections stand, those first that are forgotten first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Line {
     /// Only one host was heard, or nobody sent data.
     Opening,
-    /// Both hosts were heard, and one sent data.
+    /// All is acknowledged, and nothing was ever lost.
+    Calm,
+    /// All is acknowledged.
+    Settled,
+    /// Something is not acknowledged, or a silence has consequences yet.
     Running,
+}
+
+impl Line {
+    const COUNT: usize = 4;
 }
 
 /// A connection between its neighbours.
@@ -25,8 +33,8 @@ struct Link {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seniority {
     links: Vec<Option<Link>>,
-    oldest: [Option<usize>; 2],
-    newest: [Option<usize>; 2],
+    oldest: [Option<usize>; Line::COUNT],
+    newest: [Option<usize>; Line::COUNT],
 }
 
 impl Seniority {

@@ -66,9 +66,10 @@ pub struct ForeignAgentConfig {
 pub struct ForeignLimits {
     /// Visitors.
     pub visitors: usize,
-    /// Requests that wait for their home agents; a quarter is kept for registered visitors.
+    /// Requests that wait for their home agents, or were answered just now; a quarter is kept for registered
+    /// visitors.
     pub pending: usize,
-    /// Requests from one link-layer address that wait for their home agents.
+    /// Requests from one link-layer address that wait for their home agents, or were answered just now.
     pub pending_per_node: usize,
     /// Refusals a second.
     pub refusals_per_second: u32,
@@ -128,6 +129,8 @@ pub enum ForeignTimeout {
 pub struct ForeignCounters {
     /// Requests that were relayed to home agents.
     pub relayed: u64,
+    /// Copies of requests that were not relayed: too soon after the one before, or another node's.
+    pub repeated: u64,
     /// Registrations that home agents have accepted.
     pub accepted: u64,
     /// Requests that were refused here, answered or not.

@@ -12,6 +12,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use outlast_base::time::Instant;
 use outlast_linux::clock;
+use outlast_linux::frames::Frame;
 use outlast_linux::monitor::{self, Change, RouteMonitor};
 use outlast_linux::netlink::{InterfaceIndex, InterfaceSettings, RouteSocket};
 use outlast_linux::poller::{Interest, Poller, Ready, Token};
@@ -26,7 +27,7 @@ use outlast_mobility::v6::{Reassembled, Reassembly};
 use outlast_mobility::{Arp, LinkAddress, LinkId, Transmit, Verdict, Via};
 use outlast_wire::join::{Joined, Joiner, SuperSegment};
 use outlast_wire::mobile_ip::PORT;
-use outlast_wire::{IcmpNotice, IpHeader, Packet, UdpHeader};
+use outlast_wire::{IcmpNotice, IpHeader, Packet, ParseError, UdpHeader};
 use rustix::net::sockopt;
 use std::collections::BTreeSet;
 use std::io;
@@ -525,14 +526,8 @@ impl Endpoint {
             let Some(frame) = link.packets.receive(&mut self.buffer)? else {
                 break;
             };
-            match Packet::parse(Bytes::copy_from_slice(frame.bytes)) {
-                Ok(packet) => {
-                    let packet = match frame.lacks_checksum {
-                        true => packet.with_checksum(),
-                        false => packet,
-                    };
-                    role.handle_link_packet(now, LinkAddress(frame.from), packet);
-                }
+            match packet_of(&frame) {
+                Ok(packet) => role.handle_link_packet(now, LinkAddress(frame.from), packet),
                 Err(error) => tracing::debug!(%error, "a packet cannot be read"),
             }
         }
@@ -839,6 +834,15 @@ const fn role_is_source<R: Role>(_: &R) -> bool {
     R::SENDS_FOR_HOST
 }
 
+/// The packet of a frame, with the checksum that was left to a network card.
+fn packet_of(frame: &Frame<'_>) -> Result<Packet, ParseError> {
+    let packet = Packet::parse(Bytes::copy_from_slice(frame.bytes))?;
+    Ok(match frame.lacks_checksum {
+        true => packet.with_checksum(),
+        false => packet,
+    })
+}
+
 const fn role_forwards<R: Role>(_: &R) -> bool {
     R::FORWARDS
 }
@@ -847,6 +851,94 @@ const fn role_forwards<R: Role>(_: &R) -> bool {
 mod tests {
     use super::*;
     use crate::testing::{LateAddress, namespace_with_loopback};
+    use outlast_base::time::Duration;
+    use outlast_mobility::{
+        Advertising, Arrival, ForeignAgent, ForeignAgentConfig, ForeignLimits, ReverseTunnels,
+    };
+    use outlast_wire::mobile_ip::{
+        Lifetime, RegistrationReply, RegistrationRequest, ReplyCode, RequestFlags,
+    };
+    use std::collections::BTreeMap;
+
+    const AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+    /// A foreign agent on link 0.
+    fn agent() -> ForeignAgent {
+        let config = ForeignAgentConfig {
+            care_of_address: AGENT,
+            link: LinkId(0),
+            advertising: Advertising {
+                address: AGENT,
+                ..Advertising::default()
+            },
+            longest_lifetime: Lifetime(300),
+            demands_registration: false,
+            reverse_tunnels: ReverseTunnels::Offered,
+            mobiles: BTreeMap::new(),
+            home_agents: BTreeMap::new(),
+            request_timeout: Duration::from_secs(7),
+            limits: ForeignLimits::default(),
+            seed: 1,
+        };
+        ForeignAgent::new(Instant::ZERO, config)
+    }
+
+    /// A request's bytes, whose checksum has the pseudo-header alone: a network card was to complete it.
+    fn unfinished_request() -> Vec<u8> {
+        let request = RegistrationRequest {
+            flags: RequestFlags::default(),
+            lifetime: Lifetime(301),
+            home_address: Ipv4Addr::new(198, 51, 100, 5),
+            home_agent: Ipv4Addr::new(203, 0, 113, 1),
+            care_of_address: AGENT,
+            identification: 5,
+        };
+        let ip = IpHeader::new(request.home_address.into(), AGENT.into());
+        let udp = UdpHeader {
+            source_port: PORT,
+            destination_port: PORT,
+        };
+        let packet = Packet::udp_datagram(ip, udp, &request.emit().finish());
+        let mut bytes = packet.to_bytes().to_vec();
+        let length = bytes.len() as u32 - 20;
+        let words = bytes[12..20].chunks(2);
+        let addresses = words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+        let sum = addresses.sum::<u32>() + 17 + length;
+        let folded = (sum & 0xffff) + (sum >> 16);
+        bytes[26..28].copy_from_slice(&(folded as u16).to_be_bytes());
+        bytes
+    }
+
+    /// The agent answers a request whose checksum the kernel says is incomplete (`PACKET_AUXDATA`): between virtual
+    /// interfaces nobody completes it. Without the kernel's word it is damaged, and gets no answer.
+    #[test]
+    fn an_agent_answers_a_request_whose_checksum_was_left_to_a_network_card() {
+        let bytes = unfinished_request();
+        for lacks_checksum in [true, false] {
+            let from = [2, 0, 0, 0, 0, 5];
+            let frame = Frame {
+                from,
+                bytes: &bytes,
+                lacks_checksum,
+            };
+            let packet = packet_of(&frame).expect("a packet");
+            let mut agent = agent();
+            let arrival = Arrival {
+                link: LinkId(0),
+                from: LinkAddress(from),
+            };
+            let _ = agent.handle_packet(Instant::ZERO, arrival, packet);
+            let answer = agent.poll_transmit();
+            assert_eq!(answer.is_some(), lacks_checksum, "{answer:?}");
+            if let Some(Transmit::Packet { packet, via }) = answer {
+                assert_eq!(via, Via::Neighbour(LinkId(0), LinkAddress(from)));
+                assert!(packet.checksums_ok());
+                let reply = RegistrationReply::parse(packet.payload().expect("bytes"));
+                let (reply, _) = reply.expect("a reply");
+                assert_eq!(reply.code, ReplyCode::FOREIGN_LIFETIME);
+            }
+        }
+    }
 
     /// The kernel tells of an address that is gone later than packets meet that.
     #[test]

@@ -395,6 +395,7 @@ fn shown(LinkAddress(bytes): LinkAddress) -> String {
 fn counts(counters: &ForeignCounters) -> BTreeMap<String, u64> {
     let ForeignCounters {
         relayed,
+        repeated,
         accepted,
         refused,
         unanswered,
@@ -407,6 +408,7 @@ fn counts(counters: &ForeignCounters) -> BTreeMap<String, u64> {
     } = *counters;
     let all = [
         ("relayed", relayed),
+        ("repeated", repeated),
         ("accepted", accepted),
         ("refused", refused),
         ("unanswered", unanswered),

@@ -1,6 +1,6 @@
 //! How a foreign agent relays requests and replies (RFC 5944, sections 3.7.2 and 3.7.3).
 
-use super::tables::{Visitor, Waiting};
+use super::tables::{Admission, Visitor, Waiting};
 use super::{ForeignAgent, ForeignEvent};
 use crate::ReverseTunnels;
 use crate::budget::Asker;
@@ -56,11 +56,20 @@ impl ForeignAgent {
         if let Some(found) = udp.and_then(|udp| udp.first_chunk()) {
             waiting.length_and_checksum = *found;
         }
-        if is_full || !self.pending.add(due, waiting.clone(), is_visitors) {
-            return self.refuse(now, &waiting, ReplyCode::FOREIGN_RESOURCES, Lifetime(0));
+        let admission = match is_full {
+            true => Admission::NoRoom,
+            false => self.pending.add(due, waiting.clone(), is_visitors),
+        };
+        match admission {
+            Admission::Relay => {
+                self.counters.relayed += 1;
+                self.send(packet, Via::Route);
+            }
+            Admission::Ignore => self.counters.repeated += 1,
+            Admission::NoRoom => {
+                self.refuse(now, &waiting, ReplyCode::FOREIGN_RESOURCES, Lifetime(0));
+            }
         }
-        self.counters.relayed += 1;
-        self.send(packet, Via::Route);
     }
 
     /// Whether the request is one that may be relayed; else the code, and the longest lifetime.
@@ -133,17 +142,11 @@ impl ForeignAgent {
             return;
         };
         let of = (reply.home_address, reply.identification as u32);
-        let Some(waiting) = self.pending.take(of) else {
+        // A stranger's reply takes nothing: the home agent's may still come.
+        let Some(waiting) = self.pending.take(now, of, *datagram.source.ip()) else {
             self.counters.malformed += 1;
             return;
         };
-        if *datagram.source.ip() != waiting.request.home_agent {
-            // It may be a stranger's; the home agent's may still come.
-            let due = waiting.since + self.config.request_timeout;
-            self.pending.add(due, waiting, true);
-            self.counters.malformed += 1;
-            return;
-        }
         let home = self.config.home_agents.get(datagram.source.ip());
         if let Some(home) = home.filter(|_| !waiting.request.is_deregistration())
             && !is_by(home, extensions)
@@ -243,7 +246,7 @@ impl ForeignAgent {
             _ => ReplyCode::FOREIGN_UNREACHABLE,
         };
         let key = self.pending.find(quote.destination, length_and_checksum);
-        match key.and_then(|key| self.pending.take(key)) {
+        match key.and_then(|key| self.pending.take(now, key, quote.destination)) {
             Some(waiting) => {
                 self.refuse(now, &waiting, code, Lifetime(0));
                 Verdict::Taken

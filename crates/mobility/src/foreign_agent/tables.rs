@@ -1,11 +1,11 @@
-//! Who visits a foreign agent, and whose requests wait for their home agents.
+//! Visitors of a foreign agent, and requests that were relayed to home agents.
 
 use super::ForeignLimits;
 use crate::transmit::LinkAddress;
 use crate::tunnel::{Outside, PlainTunnel, Tunnel};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::net::{Ipv4Addr, SocketAddrV4};
-use outlast_base::time::Instant;
+use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ip::RegistrationRequest;
 
 /// A request that waits for its home agent.
@@ -20,15 +20,51 @@ pub(super) struct Waiting {
     pub(super) length_and_checksum: [u8; 4],
 }
 
+impl Waiting {
+    /// True if `copy` is this request again, from the same node and not too early.
+    fn is_repeated_by(&self, copy: &Self) -> bool {
+        let is_same = (copy.node, copy.request) == (self.node, self.request);
+        is_same && copy.since.since(self.since) >= BETWEEN_COPIES
+    }
+}
+
 /// Home address and the low half of the identification: what a reply repeats.
 type Key = (Ipv4Addr, u32);
 
-/// Requests that wait.
+/// Time from a request until its next copy is relayed.
+///
+/// Mobile nodes repeat a request after a second at the earliest (RFC 5944, section 3.6.3). Half of it allows
+/// for a link that delays the first copy more than the second.
+const BETWEEN_COPIES: Duration = Duration::from_millis(500);
+
+/// A request that was relayed.
+#[derive(Clone, Debug)]
+enum Relayed {
+    Waiting {
+        until: Instant,
+        request: Waiting,
+    },
+    /// Answered, and kept for [`BETWEEN_COPIES`]: copies are not relayed, and the node has no room for more.
+    Answered(LinkAddress),
+}
+
+/// The agent's judgement of a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Admission {
+    Relay,
+    /// A copy that comes too early, or of somebody else's request.
+    Ignore,
+    NoRoom,
+}
+
+/// Requests that were relayed.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
     limits: ForeignLimits,
-    waiting: BTreeMap<Key, (Instant, Waiting)>,
+    relayed: BTreeMap<Key, Relayed>,
     dues: BTreeSet<(Instant, Key)>,
+    /// Answered requests, and when they are forgotten.
+    answered: VecDeque<(Instant, Key)>,
     per_node: BTreeMap<LinkAddress, usize>,
 }
 
@@ -41,52 +77,100 @@ impl Pending {
     pub(super) const fn new(limits: ForeignLimits) -> Self {
         Self {
             limits,
-            waiting: BTreeMap::new(),
+            relayed: BTreeMap::new(),
             dues: BTreeSet::new(),
+            answered: VecDeque::new(),
             per_node: BTreeMap::new(),
         }
     }
 
+    /// Requests that wait.
     pub(super) fn len(&self) -> usize {
-        self.waiting.len()
+        self.dues.len()
     }
 
-    /// Adds a request that waits until `due`. Returns false if there is no room for it.
-    pub(super) fn add(&mut self, due: Instant, waiting: Waiting, is_visitors: bool) -> bool {
+    /// Judges a request that would wait until `until`. One that is to be relayed waits from now on.
+    pub(super) fn add(&mut self, until: Instant, waiting: Waiting, is_visitors: bool) -> Admission {
+        let now = waiting.since;
+        self.forget_answered(now);
         let key = key(&waiting.request);
-        self.take(key);
         let most = match is_visitors {
             true => self.limits.pending,
             false => self.limits.pending - self.limits.pending / 4,
         };
-        let of_node = self.per_node.get(&waiting.node).copied().unwrap_or(0);
-        if self.waiting.len() >= most || of_node >= self.limits.pending_per_node {
-            return false;
+        match self.relayed.get(&key) {
+            None => {
+                let of_node = self.per_node.get(&waiting.node).copied().unwrap_or(0);
+                if self.relayed.len() >= most || of_node >= self.limits.pending_per_node {
+                    return Admission::NoRoom;
+                }
+                *self.per_node.entry(waiting.node).or_default() += 1;
+            }
+            Some(Relayed::Waiting { until, request }) if request.is_repeated_by(&waiting) => {
+                self.dues.remove(&(*until, key));
+            }
+            Some(_) => return Admission::Ignore,
         }
-        *self.per_node.entry(waiting.node).or_default() += 1;
-        self.dues.insert((due, key));
-        self.waiting.insert(key, (due, waiting));
-        true
+        self.dues.insert((until, key));
+        let request = waiting;
+        self.relayed
+            .insert(key, Relayed::Waiting { until, request });
+        Admission::Relay
     }
 
-    pub(super) fn take(&mut self, key: Key) -> Option<Waiting> {
-        let (due, waiting) = self.waiting.remove(&key)?;
-        self.dues.remove(&(due, key));
-        if let Some(count) = self.per_node.get_mut(&waiting.node) {
+    /// Takes the request that waits for an answer of `home_agent`.
+    pub(super) fn take(&mut self, now: Instant, key: Key, home_agent: Ipv4Addr) -> Option<Waiting> {
+        let relayed = self.relayed.get_mut(&key)?;
+        let Relayed::Waiting { until, request } = relayed else {
+            return None;
+        };
+        if request.request.home_agent != home_agent {
+            return None;
+        }
+        self.dues.remove(&(*until, key));
+        self.answered.push_back((now + BETWEEN_COPIES, key));
+        let answered = Relayed::Answered(request.node);
+        match core::mem::replace(relayed, answered) {
+            Relayed::Waiting { request, .. } => Some(request),
+            Relayed::Answered(_) => None,
+        }
+    }
+
+    fn forget_answered(&mut self, now: Instant) {
+        while let Some((at, key)) = self.answered.front().copied()
+            && at <= now
+        {
+            self.answered.pop_front();
+            self.remove(key);
+        }
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Relayed> {
+        let relayed = self.relayed.remove(&key)?;
+        let (Relayed::Waiting {
+            request: Waiting { node, .. },
+            ..
+        }
+        | Relayed::Answered(node)) = &relayed;
+        if let Some(count) = self.per_node.get_mut(node) {
             *count -= 1;
             if *count == 0 {
-                self.per_node.remove(&waiting.node);
+                self.per_node.remove(node);
             }
         }
-        Some(waiting)
+        Some(relayed)
     }
 
     /// The next request that has waited too long.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Waiting> {
         let (at, key) = *self.dues.first()?;
-        match at <= now {
-            true => self.take(key),
-            false => None,
+        if at > now {
+            return None;
+        }
+        self.dues.pop_first();
+        match self.remove(key)? {
+            Relayed::Waiting { request, .. } => Some(request),
+            Relayed::Answered(_) => None,
         }
     }
 
@@ -96,10 +180,10 @@ impl Pending {
 
     /// The request that was relayed to `home_agent` in a datagram of this length and checksum.
     pub(super) fn find(&self, home_agent: Ipv4Addr, length_and_checksum: [u8; 4]) -> Option<Key> {
-        let mut waiting = self.waiting.iter();
-        let found = waiting.find(|(_, (_, waiting))| {
-            waiting.request.home_agent == home_agent
-                && waiting.length_and_checksum == length_and_checksum
+        let found = self.relayed.iter().find(|(_, relayed)| {
+            matches!(relayed, Relayed::Waiting { request, .. }
+                if request.request.home_agent == home_agent
+                    && request.length_and_checksum == length_and_checksum)
         });
         found.map(|(key, _)| *key)
     }

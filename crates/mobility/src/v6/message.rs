@@ -2,12 +2,14 @@
 
 use core::net::{IpAddr, Ipv6Addr};
 use outlast_wire::mobile_ipv6::{
-    MOBILITY_HEADER, MessageBuilder, MessageError, add_home_address, add_routing_header,
+    MOBILITY_HEADER, Message, MessageBuilder, MessageError, add_home_address, add_routing_header,
     home_address_of, mobility_packet, take_home_address, take_routing_header,
 };
 use outlast_wire::{Packet, Transport};
 
 const IPV6_IN_IP: u8 = 41;
+const IPV6_HEADER_LEN: usize = 40;
+const NEXT_HEADER_AT: usize = 6;
 
 /// Source and destination of an IPv6 packet, as its fixed header has them.
 pub(super) fn addresses(packet: &Packet) -> Option<(Ipv6Addr, Ipv6Addr)> {
@@ -74,6 +76,24 @@ pub(super) fn mobility_header(packet: &Packet) -> Option<&[u8]> {
         } => packet.payload(),
         _ => None,
     }
+}
+
+/// The message that an ICMP error quotes, and its receiver. IPv6 quotes as much as every link carries (RFC 4443, section 3),
+/// so that it is whole.
+pub(super) fn quoted_message(error: &Packet) -> Option<(Ipv6Addr, Message)> {
+    let Transport::IcmpError(about) = &error.header().transport else {
+        return None;
+    };
+    let quoted = about.quoted?;
+    let (IpAddr::V6(source), IpAddr::V6(destination)) = (quoted.source, quoted.destination) else {
+        return None;
+    };
+    let (header, message) = error.payload()?.split_at_checked(IPV6_HEADER_LEN)?;
+    if header[NEXT_HEADER_AT] != MOBILITY_HEADER {
+        return None;
+    }
+    let (message, _) = Message::parse(source, destination, message).ok()?;
+    Some((destination, message))
 }
 
 /// The packet of a message from `source` to `destination`.

@@ -6,7 +6,9 @@
 mod correspondents;
 mod registration;
 
-use super::message::{addresses, from_home_address, is_tunnelled, mobility_header, plain, unwrap};
+use super::message::{
+    addresses, from_home_address, is_tunnelled, mobility_header, plain, quoted_message, unwrap,
+};
 use super::tunnel::{Entered, Tunnel, ends_of_quoted};
 use crate::clock::NtpClock;
 use crate::security::SecurityAssociation;
@@ -16,8 +18,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use correspondents::{Correspondents, Step};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ipv6::{
-    BindingErrorStatus, MOBILITY_HEADER, Message, MobilityOptions, Status, UpdateLifetime,
-    add_home_address, decapsulate,
+    Message, MobilityOptions, Status, UpdateLifetime, add_home_address, decapsulate,
 };
 use outlast_wire::{Packet, Transport};
 use registration::Registration;
@@ -356,16 +357,6 @@ impl MobileNode {
             Message::BindingAcknowledgement(one) if source == self.config.home_agent => {
                 self.handle_acknowledgement(now, &one, options);
             }
-            Message::BindingError {
-                status: BindingErrorStatus::UNKNOWN_MESSAGE,
-                ..
-            } => {
-                if self.correspondents.give_up(now, source) {
-                    let correspondent = source;
-                    self.events
-                        .push_back(NodeEvent::NotOptimized { correspondent });
-                }
-            }
             Message::HomeTest(_)
             | Message::CareOfTest(_)
             | Message::BindingAcknowledgement(_)
@@ -451,9 +442,9 @@ impl MobileNode {
         {
             return Verdict::Pass;
         }
-        if let (PARAMETER_PROBLEM, MOBILITY_HEADER, IpAddr::V6(correspondent)) =
-            (about.kind, quoted.protocol, quoted.destination)
-            && self.correspondents.give_up(now, correspondent)
+        if about.kind == PARAMETER_PROBLEM
+            && let Some((correspondent, message)) = quoted_message(error)
+            && self.correspondents.give_up(now, correspondent, &message)
         {
             self.events
                 .push_back(NodeEvent::NotOptimized { correspondent });

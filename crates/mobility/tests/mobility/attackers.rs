@@ -472,6 +472,122 @@ fn a_foreign_agent_refuses_few_of_many_requests_and_tells_of_few() {
     assert_eq!(agent.counters().refused, 10_000);
 }
 
+/// The home agent's refusal of `asked`, at the foreign agent.
+fn refusal(asked: &RegistrationRequest) -> Packet {
+    let reply = RegistrationReply {
+        code: ReplyCode::HOME_IDENTIFICATION,
+        lifetime: Lifetime(0),
+        home_address: asked.home_address,
+        home_agent: HOME_AGENT,
+        identification: asked.identification,
+    };
+    datagram(HOME_AGENT, FOREIGN, 64, &signed(reply.emit()).finish())
+}
+
+/// Requests that a foreign agent relays of one every `between` from `node_of(number)`, for ten seconds.
+///
+/// The home agent refuses each at once, or answers nothing.
+fn relayed_in_ten_seconds(
+    between: Duration,
+    is_answered: bool,
+    mut ask: impl FnMut(u32) -> (LinkAddress, RegistrationRequest),
+) -> usize {
+    let mut agent = foreign();
+    let mut relayed = 0;
+    for number in 0.. {
+        let now = Instant::ZERO + between * number;
+        if now >= Instant::ZERO + SECOND * 10 {
+            break;
+        }
+        let (from, asked) = ask(number);
+        let packet = datagram(MOBILE, FOREIGN, 255, &sign(asked.emit(), 256));
+        agent.handle_timeout(now);
+        let _ = agent.handle_packet(now, Arrival { from, ..ARRIVAL }, packet);
+        let sent = packets(core::iter::from_fn(|| agent.poll_transmit()));
+        let to_home = sent
+            .iter()
+            .filter(|(packet, _)| packet.header().ip.destination == HOME_AGENT)
+            .count();
+        relayed += to_home;
+        if is_answered && to_home > 0 {
+            let _ = agent.handle_packet(now, BACKBONE, refusal(&asked));
+            while agent.poll_transmit().is_some() {}
+        }
+        while agent.poll_event().is_some() {}
+    }
+    assert_eq!(agent.counters().relayed, relayed as u64);
+    relayed
+}
+
+/// 10,000 requests in ten seconds were 10,000 packets to a home agent that the sender chooses. RFC 5944, section
+/// 3.6.3: a mobile node repeats a request after a second at the earliest.
+#[test]
+fn a_foreign_agent_relays_few_of_a_flood_and_all_that_a_mobile_node_repeats() {
+    let of_node = |number| LinkAddress([0, 0, 0, 0, 0, number]);
+    let copy = |_| (of_node(0), request());
+    let copy_of_anybody = |number| (of_node(number as u8), request());
+    let new = |number| {
+        let identification = request().identification + u64::from(number);
+        let asked = RegistrationRequest {
+            identification,
+            ..request()
+        };
+        (of_node(0), asked)
+    };
+    let (flood, honest) = (Duration::from_millis(1), SECOND);
+    for is_answered in [false, true] {
+        assert_eq!(relayed_in_ten_seconds(flood, is_answered, copy), 20);
+        assert_eq!(
+            relayed_in_ten_seconds(flood, is_answered, copy_of_anybody),
+            20
+        );
+        assert_eq!(relayed_in_ten_seconds(honest, is_answered, copy), 10);
+    }
+    // Four places, each for seven seconds or half a second.
+    assert_eq!(relayed_in_ten_seconds(flood, false, new), 8);
+    assert_eq!(relayed_in_ten_seconds(flood, true, new), 80);
+    // Strangers have six places in all.
+    let of_anybody = |number: u32| (of_node((number % 250) as u8), new(number).1);
+    assert_eq!(relayed_in_ten_seconds(flood, true, of_anybody), 120);
+    assert_eq!(relayed_in_ten_seconds(honest, true, new), 10);
+}
+
+/// A copy of a visitor's request, from elsewhere or for another home agent, takes neither its answer nor its place.
+#[test]
+fn a_copy_of_a_request_does_not_take_its_answer() {
+    let stranger = Arrival {
+        from: LinkAddress([9; 6]),
+        ..ARRIVAL
+    };
+    let elsewhere = RegistrationRequest {
+        home_agent: ROUTER,
+        ..request()
+    };
+    for (arrival, asked) in [(stranger, request()), (ARRIVAL, elsewhere)] {
+        for has_copy in [false, true] {
+            let mut agent = foreign();
+            assert_eq!(
+                ask_foreign(&mut agent, 255, &sign(request().emit(), 256)),
+                None
+            );
+            let now = Instant::ZERO + SECOND;
+            if has_copy {
+                let packet = datagram(MOBILE, FOREIGN, 255, &sign(asked.emit(), 256));
+                let _ = agent.handle_packet(now, arrival, packet);
+                assert!(agent.poll_transmit().is_none(), "{asked:?}");
+            }
+            let _ = agent.handle_packet(now, BACKBONE, refusal(&request()));
+            let told = packets(core::iter::from_fn(|| agent.poll_transmit()));
+            let expected = Via::Neighbour(LinkId(0), ARRIVAL.from);
+            assert!(
+                matches!(&told[..], [(_, via)] if *via == expected),
+                "{told:?}"
+            );
+            assert_eq!(agent.counters().repeated, u64::from(has_copy));
+        }
+    }
+}
+
 /// As in Mobile IPv4: 1,000 replays of one update, 1,000 forged ones.
 #[test]
 fn replays_of_updates_are_answered_within_limits_and_told_of_a_few_times() {

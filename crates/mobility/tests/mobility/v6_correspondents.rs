@@ -2,7 +2,8 @@
 //! strangers cannot do.
 
 use crate::network_v6::{
-    Network, Setup, care_of_address, correspondent_address, home_address, ms, probe,
+    Network, Setup, care_of_address, correspondent_address, home_address, ms, parameter_problem,
+    probe,
 };
 use core::net::Ipv6Addr;
 use outlast_base::time::{Duration, Instant};
@@ -249,6 +250,76 @@ fn forged_binding_errors_cost_a_round_of_tests_in_ten_seconds() {
         direct * 10 >= tried * 8,
         "{direct} of {tried} went directly"
     );
+}
+
+/// A mobile node that has just asked its first correspondent for tokens, and what it has sent to it directly.
+fn testing() -> (Network, Packet) {
+    let mut network = Network::new(Setup {
+        route_optimization: true,
+        ..Setup::default()
+    });
+    network.place(0, Some(1));
+    network.run(ms(100));
+    network.route(probe(correspondent_address(0), home_address(0)));
+    let asks = |packet: &Packet| {
+        let ip = packet.header().ip;
+        ip.source == care_of_address(0, 1) && ip.destination == correspondent_address(0)
+    };
+    while !network.posted.iter().any(|(_, packet)| asks(packet)) {
+        network.run(ms(1));
+    }
+    let mut asked = network.posted.iter().map(|(_, packet)| packet.clone());
+    let asked = asked.rfind(asks).expect("a test");
+    (network, asked)
+}
+
+/// One forged error about a correspondent that had not answered yet had packets take the longer way for five minutes.
+#[test]
+fn an_error_that_quotes_no_outstanding_cookie_changes_nothing() {
+    let (far, home) = (correspondent_address(0), home_address(0));
+    let tests = |cookie: u64| {
+        let message = Message::CareOfTestInit { cookie }.emit();
+        let care_of_address = care_of_address(0, 1);
+        let by_care_of_address = message.finish(care_of_address, far);
+        let message = Message::HomeTestInit { cookie }.emit();
+        [
+            mobility_packet(care_of_address, far, &by_care_of_address),
+            mobility_packet(home, far, &message.finish(home, far)),
+        ]
+    };
+    for is_true in [false, true] {
+        let (mut network, asked) = testing();
+        for packet in (0..500).flat_map(tests) {
+            network.route(parameter_problem(far, &packet));
+        }
+        network.route(binding_error(BindingErrorStatus::UNKNOWN_MESSAGE));
+        network.run(ms(1));
+        if is_true {
+            // The control: an error of somebody who has seen the test.
+            network.route(parameter_problem(far, &asked));
+        }
+        network.run(ms(300));
+        assert_eq!(is_given_up(&network), is_true);
+        assert_eq!(optimizations(&network).len(), usize::from(!is_true));
+    }
+}
+
+/// A correspondent of which a binding is known may ask for its renewal, and anybody in its name: each had the mobile node
+/// send an update.
+#[test]
+fn forged_refresh_requests_cost_an_update_in_ten_seconds() {
+    let mut network = optimized(Setup::default());
+    let before = network.mobiles[0].node.counters().correspondent_messages;
+    let (far, node) = (correspondent_address(0), care_of_address(0, 1));
+    let message = Message::BindingRefreshRequest.emit().finish(far, node);
+    for _ in 0..6_000 {
+        network.route(mobility_packet(far, node, &message));
+        network.run(ms(10));
+    }
+    let messages = network.mobiles[0].node.counters().correspondent_messages - before;
+    // The control: one in ten seconds is believed.
+    assert!((6..=7).contains(&messages), "{messages}");
+    assert_eq!(network.correspondent(0).bindings().count(), 1);
 }
 
 #[test]

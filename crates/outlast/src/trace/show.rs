@@ -36,6 +36,7 @@ struct CaptureOf<'a> {
     unseen_data: u64,
     one_direction: u64,
     forgotten_openings: u64,
+    forgotten_connections: u64,
     untracked_segments: u64,
     untracked_paths: u64,
     omitted_silences: u64,
@@ -152,6 +153,7 @@ pub(crate) fn json(sources: &[Source], findings: &Findings) -> Result<String, Fa
             unseen_data: counters.unseen_data,
             one_direction: counters.one_direction,
             forgotten_openings: counters.forgotten_openings,
+            forgotten_connections: counters.forgotten_connections,
             untracked_segments: counters.untracked_segments,
             untracked_paths: counters.untracked_paths,
             omitted_silences: counters.omitted_silences,
@@ -349,6 +351,11 @@ pub(crate) fn notes(sources: &[Source], findings: &Findings) -> Vec<String> {
         counters.forgotten_openings,
         connections,
         "that never carried data made room for others",
+    );
+    note(
+        counters.forgotten_connections,
+        connections,
+        "of which all was acknowledged, or that had been silent for two minutes, made room for others",
     );
     note(
         counters.untracked_segments,

@@ -23,8 +23,8 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const MOST_TRIES: u32 = 4;
 /// For how long it is left alone.
 const LEFT_ALONE: Duration = Duration::from_secs(300);
-/// A correspondent's word that it knows no binding is believed no sooner after the last one: nothing in it is secret, and
-/// each has packets take the longer way for a round trip.
+/// A correspondent's word that it knows no binding, or wants it renewed, is believed no sooner after the last one: nothing
+/// in it is secret. Each costs messages, and the former has packets take the longer way for a round trip.
 const BELIEVED_AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// A binding that nothing uses is not renewed.
 const IN_USE: Duration = Duration::from_secs(60);
@@ -95,10 +95,8 @@ struct Correspondent {
     stage: Stage,
     sequence: u16,
     used_at: Instant,
-    /// Time at which it, or somebody in its name, last said that it knows no binding.
-    forgot_at: Option<Instant>,
-    /// True once it has given a token, as only a correspondent does that knows Mobile IPv6 and was asked.
-    has_answered: bool,
+    /// Time at which something was last believed of it that anybody can say in its name.
+    believed_at: Option<Instant>,
 }
 
 /// All correspondents.
@@ -154,8 +152,7 @@ impl Correspondents {
             stage: Stage::Resting,
             sequence: cookie(&self.secret, u64::MAX) as u16,
             used_at: now,
-            forgot_at: None,
-            has_answered: false,
+            believed_at: None,
         };
         new.begin(now);
         self.all.insert(correspondent, new);
@@ -215,18 +212,34 @@ impl Correspondents {
         }
     }
 
-    /// Leaves a correspondent alone that knows nothing of Mobile IPv6. Returns whether it was asked, and has never answered:
-    /// else somebody says so in its name (RFC 6275, section 11.3.6).
-    pub(super) fn give_up(&mut self, now: Instant, correspondent: Ipv6Addr) -> bool {
+    /// Leaves a correspondent alone that knows nothing of Mobile IPv6 (RFC 6275, section 11.3.5). Returns whether it does:
+    /// an error that says so quotes the test that waits for an answer. Nobody off the path knows its cookie.
+    pub(super) fn give_up(
+        &mut self,
+        now: Instant,
+        correspondent: Ipv6Addr,
+        quoted: &Message,
+    ) -> bool {
         let Some(known) = self.all.get_mut(&correspondent) else {
             return false;
         };
-        let is_asked = matches!(known.stage, Stage::Testing { .. } | Stage::Updating { .. });
-        let is_believed = is_asked && !known.has_answered;
-        if is_believed {
+        let Stage::Testing {
+            home_cookie,
+            care_of_cookie,
+            ..
+        } = known.stage
+        else {
+            return false;
+        };
+        let is_asked = match quoted {
+            Message::HomeTestInit { cookie } => home_cookie == Some(*cookie),
+            Message::CareOfTestInit { cookie } => care_of_cookie == Some(*cookie),
+            _ => false,
+        };
+        if is_asked {
             known.leave_alone(now);
         }
-        is_believed
+        is_asked
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
@@ -278,11 +291,9 @@ impl Correspondents {
         match message {
             Message::HomeTest(test) => {
                 known.take_home_token(test, place.0)?;
-                known.has_answered = true;
             }
             Message::CareOfTest(test) => {
                 known.take_care_of_token(test, place.1)?;
-                known.has_answered = true;
             }
             Message::BindingAcknowledgement(answer) => {
                 let event = known.take_answer(now, place, source, answer, options)?;
@@ -290,6 +301,7 @@ impl Correspondents {
             }
             Message::BindingRefreshRequest => {
                 known.binding?;
+                known.believe(now)?;
                 known.begin_if_resting(now);
             }
             Message::BindingError {
@@ -297,12 +309,9 @@ impl Correspondents {
                 home_address,
             } if *home_address == place.0 => {
                 // It has forgotten, or somebody says so: the tests will tell.
-                let is_soon = |at| now.since(at) < BELIEVED_AGAIN_AFTER;
-                if known.forgot_at.is_some_and(is_soon) {
-                    return None;
-                }
-                known.binding.take()?;
-                known.forgot_at = Some(now);
+                known.binding?;
+                known.believe(now)?;
+                known.binding = None;
                 known.forget_tokens();
                 known.begin_if_resting(now);
             }
@@ -323,6 +332,16 @@ impl Correspondent {
             home_cookie: None,
             care_of_cookie: None,
         };
+    }
+
+    /// Takes what carries no secret for true, unless something was a moment ago.
+    fn believe(&mut self, now: Instant) -> Option<()> {
+        let is_soon = |at| now.since(at) < BELIEVED_AGAIN_AFTER;
+        if self.believed_at.is_some_and(is_soon) {
+            return None;
+        }
+        self.believed_at = Some(now);
+        Some(())
     }
 
     const fn begin_if_resting(&mut self, now: Instant) {

@@ -525,7 +525,7 @@ pub fn probe(source: Ipv6Addr, destination: Ipv6Addr) -> Packet {
 }
 
 /// An error of type 4, code 1: the next header is not known.
-fn parameter_problem(router: Ipv6Addr, about: &Packet) -> Packet {
+pub fn parameter_problem(router: Ipv6Addr, about: &Packet) -> Packet {
     let error = Packet::icmp_error(router.into(), IcmpNotice::PortUnreachable, about);
     let mut bytes = error.expect("it may be sent").to_bytes().to_vec();
     bytes[40..42].copy_from_slice(&[4, 1]);

@@ -20,7 +20,7 @@ const fn header(name: &'static str, link_type: u32, wrap: fn(&Packet) -> Vec<u8>
 }
 
 /// Every header that is read.
-pub(crate) const READ: [Header; 57] = [
+pub(crate) const READ: [Header; 89] = [
     header("Ethernet", 1, |packet| ethernet(packet, &[])),
     header("Ethernet, padded", 1, |packet| {
         [ethernet(packet, &[]), vec![0xee; 46]].concat()
@@ -30,7 +30,7 @@ pub(crate) const READ: [Header; 57] = [
         ethernet(packet, &hex("88a8 0005 8100 0006"))
     }),
     header("LLC/SNAP", 1, |packet| {
-        let inner = [&hex("aaaa03 000000")[..], &kind(packet), &packet.ip].concat();
+        let inner = llc(packet);
         let length = (inner.len() as u16).to_be_bytes();
         [&addresses(packet)[..], &length, &inner].concat()
     }),
@@ -70,6 +70,22 @@ pub(crate) const READ: [Header; 57] = [
     }),
     header("raw", 101, |packet| packet.ip.clone()),
     header("raw, as of old", 12, |packet| packet.ip.clone()),
+    header("raw, of OpenBSD", 14, |packet| packet.ip.clone()),
+    header("PPPoE without Ethernet", 51, |packet| {
+        let length = (packet.ip.len() as u16 + 2).to_be_bytes();
+        let front = [&hex("1100 0001")[..], &length, &ppp(packet)].concat();
+        [&front[..], &packet.ip].concat()
+    }),
+    header("Hilscher's analyser", 240, |packet| {
+        [hex("00000000"), ethernet(packet, &[])].concat()
+    }),
+    header("Hilscher's analyser with a preamble", 241, |packet| {
+        let front = hex("00000000 55555555555555d5");
+        [front, ethernet(packet, &[])].concat()
+    }),
+    header("Ethernet with a preamble", 274, |packet| {
+        [hex("55555555555555d5"), ethernet(packet, &[])].concat()
+    }),
     header("cooked", 113, |packet| cooked(packet, &[])),
     header("cooked with VLAN", 113, |packet| {
         cooked(packet, &hex("8100 0005"))
@@ -96,6 +112,16 @@ pub(crate) const READ: [Header; 57] = [
     }),
     header("PPP with direction", 204, |packet| {
         [&hex("00ff03")[..], &ppp(packet), &packet.ip].concat()
+    }),
+    header("PPP of pppd", 166, |packet| {
+        [&hex("00ff03")[..], &ppp(packet), &packet.ip].concat()
+    }),
+    header("Cisco's HDLC with direction", 205, |packet| {
+        [&hex("000f00")[..], &kind(packet), &packet.ip].concat()
+    }),
+    header("frame relay with direction", 206, |packet| {
+        let next = if is_v6(packet) { "8e" } else { "cc" };
+        [&hex(&format!("001841 03{next}"))[..], &packet.ip].concat()
     }),
     header("PPP multilink", 9, |packet| {
         [&hex("003dc0000001")[..], &ppp(packet), &packet.ip].concat()
@@ -136,12 +162,55 @@ pub(crate) const READ: [Header; 57] = [
     header("802.11 with Prism", 119, |packet| {
         [vec![0; 144], wireless(packet, "0802")].concat()
     }),
+    header("802.11 with AVS", 163, |packet| {
+        [avs(), wireless(packet, "0802")].concat()
+    }),
+    header("802.11 with AVS in place of Prism", 119, |packet| {
+        [avs(), wireless(packet, "0802")].concat()
+    }),
     header("802.11 with PPI", 192, |packet| {
         [hex("00000800 69000000"), wireless(packet, "0802")].concat()
     }),
     header("FDDI", 10, |packet| {
         let front = [&hex("50")[..], &addresses(packet), &hex("aaaa03000000")].concat();
         [&front[..], &kind(packet), &packet.ip].concat()
+    }),
+    header("Token Ring", 6, |packet| {
+        let front = [&hex("1040")[..], &addresses(packet)].concat();
+        [&front[..], &llc(packet)].concat()
+    }),
+    header("Token Ring with a route", 6, |packet| {
+        let mut front = [&hex("1040")[..], &addresses(packet)].concat();
+        front[8] |= 0x80;
+        [&front[..], &hex("0630 00140010"), &llc(packet)].concat()
+    }),
+    header("ATM with LLC", 100, llc),
+    header("ATM with IP alone", 100, |packet| packet.ip.clone()),
+    header("ATM, as of old", 11, llc),
+    header("classical IP over ATM", 106, llc),
+    header("ATM of Solaris", 123, |packet| {
+        [hex("80000021"), llc(packet)].concat()
+    }),
+    header("FireWire", 138, |packet| {
+        let front = hex("0200000000000001 0200000000000002");
+        [&front[..], &kind(packet), &packet.ip].concat()
+    }),
+    header("Fibre Channel", 122, |packet| {
+        let front = hex("1000020000000001 1000020000000002");
+        [front, llc(packet)].concat()
+    }),
+    header("Endace's record of Ethernet", 197, |packet| {
+        endace(2, &[hex("0000"), ethernet(packet, &[])].concat())
+    }),
+    header("Endace's record with a further header", 197, |packet| {
+        let frame = [hex("0300000000000001 0000"), ethernet(packet, &[])];
+        endace(0x82, &frame.concat())
+    }),
+    header("Endace's record of PPP", 197, |packet| {
+        endace(1, &[&hex("ff03")[..], &ppp(packet), &packet.ip].concat())
+    }),
+    header("Endace's record of IP", 197, |packet| {
+        endace(if is_v6(packet) { 23 } else { 22 }, &packet.ip)
     }),
     header("netfilter log", 239, |packet| {
         let length = (packet.ip.len() as u16 + 4).to_le_bytes();
@@ -154,7 +223,7 @@ pub(crate) const READ: [Header; 57] = [
     }),
     header("Darwin's tap, as of old", 149, |packet| tap(12, &packet.ip)),
     header("IP in IP", 101, |packet| {
-        outer(packet, if is_v6(packet) { 41 } else { 4 }, &packet.ip)
+        outer(packet, inner_protocol(packet), &packet.ip)
     }),
     header("GRE", 101, |packet| {
         outer(
@@ -178,6 +247,16 @@ pub(crate) const READ: [Header; 57] = [
     header("ERSPAN", 101, |packet| {
         let front = hex("1000 88be 00000002 1000000000000000");
         outer(packet, 47, &[front, ethernet(packet, &[])].concat())
+    }),
+    header("WCCP", 101, |packet| {
+        outer(packet, 47, &[&hex("0000 883e")[..], &packet.ip].concat())
+    }),
+    header("WCCP, second version", 101, |packet| {
+        let front = hex("0000 883e 00000000");
+        outer(packet, 47, &[&front[..], &packet.ip].concat())
+    }),
+    header("EtherIP", 101, |packet| {
+        outer(packet, 97, &[hex("3000"), ethernet(packet, &[])].concat())
     }),
     header("VXLAN", 1, |packet| {
         let vxlan = [hex("0800000000000500"), ethernet(packet, &[])].concat();
@@ -212,6 +291,26 @@ pub(crate) const READ: [Header; 57] = [
     header("TZSP", 1, |packet| {
         let front = hex("01 00 0001 0b 01 06 00 01");
         over_udp(packet, 37_008, &[front, ethernet(packet, &[])].concat())
+    }),
+    header("Teredo", 1, |packet| over_udp(packet, 3_544, &packet.ip)),
+    header("Teredo with authentication and origin", 1, |packet| {
+        let front = hex("0001 0000 0102030405060708 00 0000 3cac 3fffff01");
+        over_udp(packet, 3_544, &[&front[..], &packet.ip].concat())
+    }),
+    header("GUE", 1, |packet| {
+        let front = [0, inner_protocol(packet), 0, 0];
+        over_udp(packet, 6_080, &[&front[..], &packet.ip].concat())
+    }),
+    header("GUE without a header", 1, |packet| {
+        over_udp(packet, 6_080, &packet.ip)
+    }),
+    header("LISP", 1, |packet| {
+        let front = hex("80123456 00000001");
+        over_udp(packet, 4_341, &[&front[..], &packet.ip].concat())
+    }),
+    header("Mobile IP in UDP", 1, |packet| {
+        let front = [4, inner_protocol(packet), 0, 0];
+        over_udp(packet, 434, &[&front[..], &packet.ip].concat())
     }),
 ];
 
@@ -309,6 +408,36 @@ fn kind(packet: &Packet) -> [u8; 2] {
     }
 }
 
+/// The protocol of IP of a packet in another one.
+fn inner_protocol(packet: &Packet) -> u8 {
+    if is_v6(packet) { 41 } else { 4 }
+}
+
+/// A packet behind 802.2 and SNAP.
+fn llc(packet: &Packet) -> Vec<u8> {
+    [&hex("aaaa03 000000")[..], &kind(packet), &packet.ip].concat()
+}
+
+/// A header of AVS: its length is in it.
+fn avs() -> Vec<u8> {
+    let mut header = hex("80211001 00000040");
+    header.resize(64, 0);
+    header
+}
+
+/// A record of Endace's cards.
+fn endace(kind: u8, frame: &[u8]) -> Vec<u8> {
+    let length = (frame.len() as u16 + 16).to_be_bytes();
+    let front = [
+        &[0, 0, 0, 0, 0, 0, 0, 0, kind, 0][..],
+        &length,
+        &[0; 2],
+        &length,
+    ]
+    .concat();
+    [&front[..], frame].concat()
+}
+
 /// The protocol of PPP of a packet.
 fn ppp(packet: &Packet) -> [u8; 2] {
     match is_v6(packet) {
@@ -368,7 +497,7 @@ fn padded(packet: &Packet) -> Vec<u8> {
 
 /// A frame of an aggregate: addresses, length, LLC.
 fn part(packet: &Packet) -> Vec<u8> {
-    let inner = [&hex("aaaa03 000000")[..], &kind(packet), &packet.ip].concat();
+    let inner = llc(packet);
     let length = (inner.len() as u16).to_be_bytes();
     [&addresses(packet)[..], &length, &inner].concat()
 }

@@ -5,6 +5,7 @@
 
 mod files;
 mod headers;
+mod repeats;
 mod stories;
 mod tape;
 
@@ -23,6 +24,7 @@ struct Case {
     name: String,
     file: Vec<u8>,
     truth: Truth,
+    retransmissions: u64,
 }
 
 impl Case {
@@ -34,6 +36,7 @@ impl Case {
             name: format!("{}, {version}, {}, {file:?}", story.name, header.name),
             file: files::write(&tape.packets, header, file),
             truth,
+            retransmissions: repeats::count(&tape.packets),
         }
     }
 }
@@ -139,6 +142,13 @@ fn every_capture_is_told_as_it_is() {
         if let Some(mistake) = mistake(&case.truth, &said, &found) {
             mistakes.push(format!("{}: {mistake}", case.name));
         }
+        let (told, right) = (&found["capture"]["retransmissions"], case.retransmissions);
+        if *told != right {
+            mistakes.push(format!(
+                "{}: {told} retransmissions instead of {right}",
+                case.name
+            ));
+        }
         counts[usize::from(matches!(case.truth, Truth::Calm(_)))] += 1;
     }
     let count = mistakes.len();
@@ -150,6 +160,32 @@ fn every_capture_is_told_as_it_is() {
     let [with, without] = counts;
     assert!(with + without >= 80, "{counts:?}");
     assert!(without >= with, "{counts:?}");
+    let page = include_str!("../../../../../docs/trace.md");
+    let all = with + without;
+    let words = format!("has {all} captures with known truth, {without} of them without an outage");
+    assert!(page.contains(&words), "docs/trace.md does not say: {words}");
+}
+
+/// Each cause that `docs/trace.md` has is the truth of a story.
+#[test]
+fn every_cause_is_told_of() {
+    let page = include_str!("../../../../../docs/trace.md");
+    let (_, table) = page.split_once("| cause | ").expect("a table of causes");
+    let rows = table.lines().skip(2);
+    let rows = rows.map_while(|row| row.strip_prefix("| `")?.split('`').next());
+    let told: Vec<&str> = OUTAGES
+        .iter()
+        .filter_map(|story| match (story.tell)(&mut Tape::new(false)) {
+            Truth::Outage(outage) => Some(outage.cause),
+            Truth::Calm(_) => None,
+        })
+        .collect();
+    let mut count = 0;
+    for cause in rows {
+        assert!(told.contains(&cause), "{cause}");
+        count += 1;
+    }
+    assert_eq!(count, 8);
 }
 
 /// Headers that hide connections are named; a capture with no others is an error.
@@ -202,6 +238,30 @@ fn what_is_read_in_part_says_so() {
     assert_eq!(said.code, Some(0), "{said:?}");
     let note = format!("Not read: {} packets of {words}", later.len());
     assert!(said.out.contains(&note), "{said:?}");
+}
+
+/// A connection of which all is acknowledged makes room, and that is told.
+#[test]
+fn what_makes_room_is_told() {
+    let place = Place::new();
+    let mut tape = Tape::new(false);
+    stories::short_connections(&mut tape, 0, 50_000, false);
+    let full = files::write(&tape.packets, &READ[0], File::Pcap);
+    let truth = stories::upload_backs_off(&mut tape);
+    let one_more = files::write(&tape.packets, &READ[0], File::Pcap);
+    // The control: there is room for as many.
+    for (file, forgotten) in [(&full, 0), (&one_more, 1)] {
+        let (said, found) = trace(&place, file);
+        let capture = &found["capture"];
+        assert_eq!(capture["forgotten_connections"], forgotten, "{capture}");
+        assert_eq!(capture["untracked_segments"], 0, "{capture}");
+        if forgotten > 0 {
+            assert_eq!(mistake(&truth, &said, &found), None);
+        }
+        let said = place.run(["trace", "capture"]);
+        let note = "1 connection of which all was acknowledged, or that had been silent for two minutes, made room";
+        assert_eq!(said.out.contains(note), forgotten > 0, "{said:?}");
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ const SECOND: u64 = 1_000_000;
 const BACK_OFF: [u64; 6] = [200, 600, 1_400, 3_000, 6_200, 12_600];
 
 /// Stories with an outage.
-pub(crate) const OUTAGES: [Story; 13] = [
+pub(crate) const OUTAGES: [Story; 19] = [
     story("an upload backs off", upload_backs_off),
     story("without timestamps", |tape| upload(tape, false)),
     story(
@@ -69,6 +69,9 @@ pub(crate) const OUTAGES: [Story; 13] = [
     story("a probe of the tail", loss_timer),
     story("a timeout that is taken for spurious", spurious_timeout),
     story("a stream that never stops", never_stops),
+    story("an opening is repeated", opening_is_repeated),
+    story("an application writes again", application_writes_again),
+    story("copies with old timestamps", old_timestamps),
     story("never back", never_back),
     story("two connections", two_connections),
     story("idle after its repair", idle_after_repair),
@@ -76,6 +79,15 @@ pub(crate) const OUTAGES: [Story; 13] = [
         flood(tape, 60_000);
         upload(tape, true)
     }),
+    story("after many connections that nobody closes", |tape| {
+        short_connections(tape, 0, 50_000, false);
+        upload(tape, true)
+    }),
+    story("after many connections that one host closes", |tape| {
+        short_connections(tape, 0, 50_000, true);
+        upload(tape, true)
+    }),
+    story("amid many connections that nobody closes", amid_others),
 ];
 
 /// Stories without one.
@@ -401,6 +413,119 @@ fn never_stops(tape: &mut Tape) -> Truth {
     })
 }
 
+/// A connection that is opened amid it, to a host that was heard before.
+fn opening_is_repeated(tape: &mut Tape) -> Truth {
+    let mut first = tape.open(0, 40_000, true);
+    let at = tape.transfer(50_000, &mut first, Host::A, 60) + SECOND;
+    let mut second = Connection {
+        port: 41_000,
+        next: [100, 900],
+        ..first
+    };
+    for after in [0, 1, 3, 7, 15, 31] {
+        let at = at + after * SECOND;
+        let opening = Segment {
+            flags: SYN,
+            ack: 0,
+            ..second.segment(at, Host::A, 0)
+        };
+        tape.pass(at, &second, &opening);
+    }
+    let noticed = at + 31 * SECOND;
+    second.next[0] += 1;
+    let answer = Segment {
+        flags: SYN | ACK,
+        ..second.segment(noticed + TRIP, Host::B, 0)
+    };
+    tape.pass(noticed + TRIP, &second, &answer);
+    second.next[1] += 1;
+    tape.transfer(noticed + 2 * TRIP, &mut second, Host::A, 20);
+    Truth::Outage(outage(at, noticed + TRIP / 2, noticed, "handshake"))
+}
+
+/// Short writes are lost, then the application pauses: its next write crosses before any timer runs out.
+fn application_writes_again(tape: &mut Tape) -> Truth {
+    const SHORT: u32 = 100;
+    let mut connection = tape.open(0, 40_000, true);
+    let at = tape.transfer(50_000, &mut connection, Host::A, 60);
+    let first = connection.next[0];
+    let write = |tape: &mut Tape, connection: &mut Connection, at: u64| {
+        let short = Segment {
+            flags: PUSH,
+            ..connection.segment(at, Host::A, SHORT)
+        };
+        tape.pass(at, connection, &short);
+        connection.next[0] += SHORT;
+    };
+    for number in 0..10 {
+        write(tape, &mut connection, at + number * 10_000);
+    }
+    let noticed = at + 190_000;
+    write(tape, &mut connection, noticed);
+    let lacking = Segment {
+        ack: first,
+        ..connection.segment(noticed + TRIP, Host::B, 0)
+    };
+    tape.pass(noticed + TRIP, &connection, &lacking);
+    let repaired = noticed + TRIP + 100;
+    for number in 0..10 {
+        let at = repaired + u64::from(number);
+        let again = Segment {
+            seq: first + number * SHORT,
+            flags: PUSH,
+            ..connection.segment(at, Host::A, SHORT)
+        };
+        tape.pass(at, &connection, &again);
+    }
+    tape.answer(repaired + TRIP + 10, &connection, Host::A);
+    tape.transfer(repaired + 2 * TRIP, &mut connection, Host::A, 20);
+    Truth::Outage(outage(at, noticed + TRIP / 2, noticed, "application-idle"))
+}
+
+/// Beside the receiver. The last segment before the outage has overtaken others, and copies of these come behind it,
+/// as a gateway kept them: with timestamps that are older than that of the last.
+fn old_timestamps(tape: &mut Tape) -> Truth {
+    let mut connection = tape.open(0, 40_000, true);
+    let at = tape.transfer(50_000, &mut connection, Host::B, 60);
+    for number in 0..9 {
+        let at = at + number * 1_000;
+        tape.send(at, &mut connection, Host::B);
+        tape.answer(at + 100, &connection, Host::B);
+    }
+    let lacked = connection.next[1];
+    connection.next[1] += 2 * SEGMENT;
+    let last = at + 11_000;
+    tape.send(last, &mut connection, Host::B);
+    let lacking = |at: u64| Segment {
+        ack: lacked,
+        ..connection.segment(at, Host::A, 0)
+    };
+    tape.pass(last + 100, &connection, &lacking(last + 100));
+    let stamp = |at: u64| (at / 1_000) as u32 + 10_000;
+    let copy = |at: u64, stamps: (u64, u64), number: u32| Segment {
+        seq: lacked + number * SEGMENT,
+        flags: PUSH,
+        stamps: Some((stamp(stamps.0), stamp(stamps.1))),
+        ..connection.segment(at, Host::B, SEGMENT)
+    };
+    let back = last + 3 * SECOND;
+    for number in 0..2 {
+        let at = back + u64::from(number) * 200;
+        let kept = copy(at, (last - 2_000, last - 2 * TRIP), number);
+        tape.pass(at, &connection, &kept);
+        tape.pass(at + 100, &connection, &lacking(at + 100));
+    }
+    let noticed = last + 6 * SECOND;
+    for number in 0..2 {
+        let at = noticed + u64::from(number) * 200;
+        let again = copy(at, (at - TRIP / 2, back + 300), number);
+        tape.pass(at, &connection, &again);
+    }
+    tape.answer(noticed + 300, &connection, Host::B);
+    tape.transfer(noticed + TRIP, &mut connection, Host::B, 20);
+    Truth::Outage(outage(last, back, noticed, "paws"))
+}
+
 fn never_back(tape: &mut Tape) -> Truth {
     let (at, connection) = until_lost(tape, true, Host::A);
     tape.repeat(at, &connection, Host::A, &BACK_OFF);
@@ -481,6 +606,45 @@ fn handshakes(tape: &mut Tape, count: u16) {
     }
     tape.peer = 20;
     tape.packets.sort_by_key(|packet| packet.at);
+}
+
+/// Short connections to another host, `count` of them from `begin` on, within a second. Each has one segment in both directions, and is
+/// closed by host A alone or by nobody.
+pub(crate) fn short_connections(tape: &mut Tape, begin: u64, count: u16, is_closed: bool) {
+    tape.peer = 21;
+    for number in 0..count {
+        let at = begin + u64::from(number) * 15;
+        let mut connection = tape.open(at, 1_024 + number, false);
+        let at = at + TRIP + 200;
+        for (from, after) in [(Host::A, 0), (Host::B, TRIP)] {
+            let data = Segment {
+                flags: PUSH,
+                ..connection.segment(at + after, from, 8)
+            };
+            tape.pass(at + after, &connection, &data);
+            connection.next[from as usize] += 8;
+        }
+        let last = at + TRIP + 100;
+        let flags = if is_closed { FIN } else { ACK };
+        let end = Segment {
+            flags,
+            ..connection.segment(last, Host::A, 0)
+        };
+        tape.pass(last, &connection, &end);
+        if is_closed {
+            connection.next[0] += 1;
+            tape.answer(last + TRIP, &connection, Host::A);
+        }
+    }
+    tape.peer = 20;
+    tape.packets.sort_by_key(|packet| packet.at);
+}
+
+/// An upload backs off while the host opens other connections, with another host.
+fn amid_others(tape: &mut Tape) -> Truth {
+    let truth = upload(tape, true);
+    short_connections(tape, 4 * SECOND, 50_001, false);
+    truth
 }
 
 pub(crate) fn idle(tape: &mut Tape, others: u16, seconds: u64) -> Truth {
