@@ -329,6 +329,18 @@ impl Links {
         }
     }
 
+    /// A mechanism asks a connection's far host by a keep-alive. Returns the link if that makes it suspected.
+    pub(crate) fn note_question(
+        &mut self,
+        now: Instant,
+        (link, index): (LinkId, FlowIndex),
+        (flow, own): (&TcpFlow, &mut FlowSilence),
+    ) -> Option<SilentLink> {
+        let is_up = self.is_up(link);
+        let silence = self.silence.as_mut().filter(|_| is_up)?;
+        silence.note_question(now, (link, index), flow, own)
+    }
+
     /// A segment of an established connection has come from the link.
     pub(crate) fn hear_far(
         &mut self,

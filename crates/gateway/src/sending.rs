@@ -120,10 +120,13 @@ fn note_sent(
     let connection = entry.connection;
     let packet = &outgoing.packet;
     if outgoing.direction == Direction::ToLink {
-        // A question is asked where an answer is late.
-        if packet.sequence_len() > 0 || outgoing.reason == SendReason::Question {
+        let (place, is_question) = ((link, index), outgoing.reason == SendReason::Question);
+        if packet.sequence_len() > 0 || is_question {
             let parts = (&connection.tracked, &mut connection.silence);
-            let silent = links.note_repetition(now, (link, index), parts);
+            let silent = match is_question {
+                true => links.note_question(now, place, parts),
+                false => links.note_repetition(now, place, parts),
+            };
             flows.outbox.tell_silent(silent);
         }
         flows

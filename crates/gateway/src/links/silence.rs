@@ -50,7 +50,7 @@ pub struct SilenceConfig {
     /// Probes in one second towards one interface, whatever the number of suspected links
     /// behind it. Zero: nobody is probed, and a link's return shows when a host sends.
     pub probes_per_second: u32,
-    /// How long a link is probed at full pace: about every 20 to 50 ms, or 16 times in a round trip if that is less
+    /// Time for which a link is probed at full pace: about every 20 to 50 ms, or 16 times in a round trip if that is less
     /// often. Then ever more seldom.
     pub full_pace_for: Duration,
     /// A suspicion older than this is given up: the link is as good as any other.
@@ -349,6 +349,20 @@ impl Silence {
         let debt = self.config.debt(owed_since, &flow.rtt);
         let since = debt.silent_since(now, heard).filter(|_| is_believed)?;
         self.suspect(now, (link, index), since, flow, own)
+    }
+
+    /// A mechanism asks a flow's far host, which is late with its answer: as for a repetition, but the far host has owed the
+    /// answer since somebody behind the link was heard, even if no data has crossed since.
+    pub(super) fn note_question(
+        &mut self,
+        now: Instant,
+        place: (LinkId, FlowIndex),
+        flow: &TcpFlow,
+        own: &mut FlowSilence,
+    ) -> Option<SilentLink> {
+        let heard = self.behind.get(&place.0)?.heard;
+        own.owed_since = own.owed_since.or(heard);
+        self.note_repetition(now, place, flow, own)
     }
 
     /// The link, silent since then, is suspected from now on, and this flow has shown it. Returns the link unless
