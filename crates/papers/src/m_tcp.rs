@@ -7,6 +7,7 @@
 pub mod behaviour;
 pub mod codec;
 pub mod compressed;
+pub mod detection;
 pub mod modern;
 pub mod near_sender;
 pub mod processing;
@@ -34,6 +35,7 @@ pub static EXPERIMENT: Experiment = Experiment {
         &near_sender::NearSender,
         &transfers::FAR_SENDER,
         &transfers::LONG_CELLS,
+        &detection::ByDetection,
         &receives::Receives,
         &codec::Times,
         &compressed::NEAR,

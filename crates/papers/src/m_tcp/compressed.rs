@@ -1,7 +1,7 @@
 //! Figures 15 and 16: transfers of 1 MB with compression between supervisor host and mobile.
 
 use super::claim;
-use super::testbed::{DISCONNECTIONS, PROCESSES, Sender, Transfer, interval, trials};
+use super::testbed::{DISCONNECTIONS, Detection, PROCESSES, Sender, Transfer, interval, trials};
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::mean;
@@ -47,6 +47,7 @@ fn transfers(sender: Sender, compressed: Option<Content>) -> impl Iterator<Item 
             down_ms,
             gateway: Mechanism::MTcp,
             compressed,
+            detection: Detection::Told,
         })
     })
 }

@@ -1,7 +1,7 @@
 //! Figures 7 to 9: transfers from five hops away, with and without M-TCP, beside the optimum.
 
 use super::claim;
-use super::testbed::{DISCONNECTIONS, PROCESSES, Sender, Transfer, trials};
+use super::testbed::{DISCONNECTIONS, Detection, PROCESSES, Sender, Transfer, trials};
 use super::transfers::table;
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
@@ -39,6 +39,7 @@ fn transfers(gateway: Mechanism) -> Vec<Transfer> {
                     down_ms,
                     gateway,
                     compressed: None,
+                    detection: Detection::Told,
                 });
             }
         }

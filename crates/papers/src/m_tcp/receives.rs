@@ -1,7 +1,7 @@
 //! Figure 13: how often the mobile receives each byte.
 
 use super::claim;
-use super::testbed::{DISCONNECTIONS, PROCESSES, Sender, Transfer, trials};
+use super::testbed::{DISCONNECTIONS, Detection, PROCESSES, Sender, Transfer, trials};
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::{Job, Watch};
 use outlast_experiments::present::mean;
@@ -28,6 +28,7 @@ fn transfers(gateway: Mechanism) -> impl Iterator<Item = Transfer> {
             down_ms,
             gateway,
             compressed: None,
+            detection: Detection::Told,
         })
     };
     PROCESSES.into_iter().flat_map(of)

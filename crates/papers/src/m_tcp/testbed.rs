@@ -15,8 +15,8 @@ pub const METHOD: &str = "A fixed host sends to a mobile over a link of 32 kbit/
     which the paper does not tell, segments of 524 bytes, and independent losses of 5.1 % on the wired \
     path, which is what the paper measured for short bursts. The paper's link goes on to send while the \
     mobile is disconnected, and the mobile discards; here the link drops what it has queued. The \
-    supervisor host is told of both ends of a disconnection, where the paper's is told of the \
-    reconnection by a marked acknowledgement.";
+    supervisor host of figures 7 to 13 is told of both ends of a disconnection, where the paper's is told of \
+    the reconnection by a marked acknowledgement: the figures by detection have that, too.";
 
 /// Rate towards the mobile, in bits per second.
 const RATE: f64 = 32_000.0;
@@ -30,6 +30,18 @@ pub enum Sender {
     Near,
     /// Fifteen hops.
     Far,
+}
+
+/// How a supervisor host learns of disconnections.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Detection {
+    /// The link tells both ends of each.
+    #[default]
+    Told,
+    /// A missing acknowledgement shows the beginning, the mobile's marked one the end (sections 5.2 and 5.3.2).
+    Marked,
+    /// The same with an unmodified mobile, which marks nothing: the supervisor host's probes find the end.
+    Unmodified,
 }
 
 /// One cell of a figure.
@@ -49,6 +61,8 @@ pub struct Transfer {
     pub gateway: Mechanism,
     /// What is sent compressed; `None`: nothing is compressed.
     pub compressed: Option<Content>,
+    /// How the supervisor host learns of disconnections.
+    pub detection: Detection,
 }
 
 /// The paper's disconnections, in milliseconds.
@@ -83,6 +97,29 @@ impl Sender {
     }
 }
 
+impl Detection {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Told, Self::Marked, Self::Unmodified];
+
+    /// The end of a cell's name.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Told => "",
+            Self::Marked => ", marked",
+            Self::Unmodified => ", unmodified",
+        }
+    }
+
+    /// Keys of `[outlast]`.
+    const fn keys(self) -> &'static str {
+        match self {
+            Self::Told => "",
+            Self::Marked => "indicators = \"silence\"\nmobile = \"m-tcp\"\n",
+            Self::Unmodified => "indicators = \"silence\"\n",
+        }
+    }
+}
+
 impl Transfer {
     /// Its name among the runs.
     #[must_use]
@@ -95,11 +132,13 @@ impl Transfer {
             down_ms,
             gateway,
             compressed,
+            detection,
         } = self;
         let compressed = compressed.map_or_else(String::new, |content| format!(", {content}"));
         format!(
-            "{}, {kilobytes} kB, {process} {up_ms}/{down_ms} ms, {gateway}{compressed}",
-            sender.name()
+            "{}, {kilobytes} kB, {process} {up_ms}/{down_ms} ms, {gateway}{compressed}{}",
+            sender.name(),
+            detection.suffix()
         )
     }
 
@@ -128,7 +167,7 @@ impl Transfer {
             Some(content) => (format!("content = \"{content}\"\n"), "compression = true\n"),
             None => (String::new(), ""),
         };
-        let mtu = self.sender.mtu();
+        let (mtu, detection) = (self.sender.mtu(), self.detection.keys());
         format!(
             "name = \"m-tcp\"\n\
              [link]\ndelay = \"2 ms\"\nqueue = 1000\nmtu = {mtu}\n\
@@ -138,7 +177,7 @@ impl Transfer {
              [hops.downlink]\nloss = {loss:?}\n\
              [workload]\nkind = \"bulk\"\nbytes = \"{kilobytes} kB\"\n{content}\
              [stack]\nprofile = \"netbsd-1997\"\n\
-             [outlast]\ngateway = \"{gateway}\"\n{compression}\
+             [outlast]\ngateway = \"{gateway}\"\n{compression}{detection}\
              [run]\nseed = 1\ndeadline = \"24 h\"\n"
         )
     }

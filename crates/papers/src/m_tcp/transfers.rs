@@ -1,7 +1,7 @@
 //! Figures 10 and 11 (the far sender) and 12 (long cells): transfer times with and without M-TCP.
 
 use super::claim;
-use super::testbed::{DISCONNECTIONS, PROCESSES, Sender, Transfer, interval, trials};
+use super::testbed::{DISCONNECTIONS, Detection, PROCESSES, Sender, Transfer, interval, trials};
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::mean;
@@ -59,6 +59,7 @@ fn far(gateway: Mechanism) -> Vec<Transfer> {
                     down_ms,
                     gateway,
                     compressed: None,
+                    detection: Detection::Told,
                 });
             }
         }
@@ -78,6 +79,7 @@ fn long(gateway: Mechanism) -> Vec<Transfer> {
                 down_ms: 60_000,
                 gateway,
                 compressed: None,
+                detection: Detection::Told,
             })
         })
         .collect()
