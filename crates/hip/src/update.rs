@@ -36,6 +36,9 @@ pub(crate) const ANSWERED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// each [`Purpose`] without an acknowledgement.
 const REMEMBERED: usize = WINDOW as usize;
 
+/// Shortest time between two renewals of a registration of which the first one was not granted.
+const RENEWED_AGAIN_AFTER: Duration = Duration::from_secs(60);
+
 /// Bytes of a nonce that shows that the peer is at an address.
 const NONCE: usize = 16;
 
@@ -337,6 +340,12 @@ impl Updates {
         Some(pending.id)
     }
 
+    /// True if the peer has not acknowledged a renewal of the registration.
+    fn is_registering(&self) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|pending| pending.purpose == Purpose::Register)
+    }
+
     /// Whether the peer is being asked whether it is at an address.
     fn is_verifying(&self) -> bool {
         let mut pending = self.pending.iter();
@@ -423,10 +432,18 @@ impl Session {
         self.start(context, Purpose::Readdress, relays);
     }
 
-    /// Renews the registration with the peer.
+    /// Renews the registration with the peer. Only the peer's grant ends that: an acknowledgement alone has it asked
+    /// again, after half of what is left (RFC 2131, section 4.4.5, has a lease renewed so).
     pub(crate) fn renew_registration(&mut self, context: &mut Context<'_>) {
-        self.renewal = None;
-        self.start(context, Purpose::Register, &[]);
+        let left = self.registered_until.map(|until| until.since(context.now));
+        let pause = left.map_or(RENEWED_AGAIN_AFTER, |left| left / 2);
+        self.renewal = Some(context.now + pause.max(RENEWED_AGAIN_AFTER));
+        let is_lost = self
+            .liveness
+            .is_lost(context.now, context.config.unused_after);
+        if !is_lost && !self.updates.is_registering() {
+            self.start(context, Purpose::Register, &[]);
+        }
     }
 
     pub(crate) fn start(&mut self, context: &mut Context<'_>, purpose: Purpose, relays: &[IpAddr]) {

@@ -6,7 +6,9 @@ use outlast_hip::{AddressState, Config, Event, Peer, Protocol, Refusal, StateNam
 use outlast_wire::hip::{Message, PacketType, kind};
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, Transport};
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
@@ -395,6 +397,50 @@ fn a_registration_is_renewed() {
     network.send(0, 1, b"first");
     network.run(Duration::from_secs(1));
     assert_eq!(network.received(1), [b"first"]);
+}
+
+/// True if a server grants a registration in this packet.
+fn grants(packet: &Transmit) -> bool {
+    let message = Message::parse(&packet.payload).ok();
+    let message = message.filter(|_| packet.protocol == Protocol::Hip);
+    message.is_some_and(|message| message.find(kind::REG_RESPONSE).is_some())
+}
+
+/// The server's test of an unreachable address is pending for ever, and the answer to a renewal goes there.
+#[test]
+fn a_registration_is_renewed_although_an_address_is_never_reached() {
+    let mut network = with_server(1);
+    let (hole, old) = (address("198.51.100.7"), address("192.0.2.1"));
+    network.run(Duration::from_secs(400));
+    let mut lost = 0;
+    network.filter = Box::new(move |packet| {
+        let is_lost = packet.destination == hole || grants(packet) && lost < 1;
+        lost += u32::from(is_lost && grants(packet));
+        !is_lost
+    });
+    network.move_to(0, &[hole, old]);
+    network.run(Duration::from_secs(3_600));
+    let registrations = network.nodes[2].host.registrations(network.now);
+    let client = network.hit(0);
+    assert!(registrations.map(|(hit, _)| hit).any(|hit| hit == client));
+}
+
+/// Any UPDATE of the server acknowledges a renewal whose answer was lost: it is not granted by that, and is asked for again.
+#[test]
+fn a_renewal_that_is_only_acknowledged_is_asked_for_again() {
+    let mut network = with_server(1);
+    network.run(Duration::from_secs(400));
+    let lost = Rc::new(Cell::new(false));
+    let is_lost = Rc::clone(&lost);
+    network.filter = Box::new(move |packet| !grants(packet) || is_lost.replace(true));
+    while !lost.get() {
+        network.run(Duration::from_millis(10));
+    }
+    let now = network.now;
+    network.nodes[2].host.handle_link(now);
+    network.drain(2);
+    network.run(Duration::from_secs(3_600));
+    assert_registered(&network);
 }
 
 #[test]
