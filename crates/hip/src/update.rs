@@ -300,6 +300,15 @@ impl Updates {
         }
     }
 
+    /// Makes a test that rests due at once.
+    pub(crate) fn wake_test(&mut self, context: &Context<'_>) {
+        let is_test = |purpose: &Purpose| matches!(purpose, Purpose::Verify(_));
+        let mut pending = self.pending.iter_mut();
+        if let Some(test) = pending.find(|it| it.is_resting && is_test(&it.purpose)) {
+            test.hurry(context);
+        }
+    }
+
     /// Makes the UPDATE that tells this host's addresses due at once, if it still waits.
     pub(crate) fn hurry_readdressing(&mut self, context: &Context<'_>) {
         let mut pending = self.pending.iter_mut();
@@ -518,14 +527,21 @@ impl Session {
         }
     }
 
-    /// Has a test rest that an address has left without an answer for too long: the peer lives, and is not there.
+    /// Has a test rest that an address has left without an answer for too long: the peer is heard, and is not there.
     fn rest_vain_test(&mut self, context: &Context<'_>) {
+        let silence = self.liveness.silence(context.now);
+        let is_silent = silence >= PATIENCE && silence < context.config.unused_after;
         let mut pending = self.updates.pending.iter_mut();
         let due = pending.find(|pending| {
             matches!(pending.purpose, Purpose::Verify(_)) && pending.backoff.due <= context.now
         });
-        if let Some(test) = due {
-            test.rest_or_wake(context);
+        match due {
+            // Total silence says nothing of the address.
+            Some(test) if is_silent && !test.is_resting => test.unanswered_since = context.now,
+            Some(test) => {
+                test.rest_or_wake(context);
+            }
+            None => {}
         }
     }
 
@@ -656,7 +672,7 @@ impl Session {
             self.hear_number(context, message, id, &mut outcome)?;
         }
         if outcome.is_sign_of_life {
-            self.note_sign_of_life(context.now);
+            self.note_sign_of_life(context);
         }
         if !self.updates.has_untold_offer() {
             self.promote(context);

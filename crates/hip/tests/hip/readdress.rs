@@ -965,6 +965,54 @@ fn a_test_of_a_black_hole_rests() {
     assert_eq!(view.addresses[0].state, AddressState::Active);
 }
 
+/// Total silence says nothing of an address: its test goes on, and finds the peer as soon as there is a way.
+#[test]
+fn a_test_goes_on_in_a_total_outage() {
+    let mut network = established(1, false);
+    let new = address("198.51.100.7");
+    // The peer's addresses are acknowledged, and the answer to the test is lost, as is everything from then on.
+    network.filter = Box::new(move |packet| packet.source != new || has_locators(packet));
+    network.move_to(0, &[new]);
+    network.run(Duration::from_secs(1));
+    network.filter = Box::new(|_| false);
+    network.run(Duration::from_secs(300));
+    network.filter = Box::new(|_| true);
+    network.send(1, 0, b"anybody there?");
+    network.run(Duration::from_secs(10));
+    assert_eq!(network.received(0).len(), 1);
+    network.assert_data_flows(0, 1);
+}
+
+/// A test that rests has been in vain for minutes: a peer that is heard after a silence is asked at once.
+#[test]
+fn a_test_that_rests_goes_on_after_a_silence() {
+    let mut network = established(1, false);
+    let (hole, old) = (address("198.51.100.7"), address("192.0.2.1"));
+    network.filter = Box::new(move |packet| packet.destination != hole);
+    network.move_to(0, &[hole, old]);
+    for _ in 0..3 {
+        network.run(Duration::from_secs(60));
+        network.assert_data_flows(0, 1);
+    }
+    let mark = network.sent.len();
+    network.run(Duration::from_secs(60));
+    assert_eq!(sent_to(&network, mark, hole), 0, "it rests");
+    network.filter = Box::new(|_| false);
+    network.send(1, 0, b"lost");
+    network.run(Duration::from_secs(30));
+    network.filter = Box::new(|_| true);
+    network.run(Duration::from_secs(15));
+    let view = network.nodes[1].host.views().next().expect("one");
+    assert_eq!(view.addresses[0].address, hole);
+    assert_eq!(view.addresses[0].state, AddressState::Active);
+}
+
+fn has_locators(packet: &Transmit) -> bool {
+    let message = Message::parse(&packet.payload).ok();
+    let message = message.filter(|_| packet.protocol == Protocol::Hip);
+    message.is_some_and(|message| message.find(kind::LOCATOR_SET).is_some())
+}
+
 /// A registration has its association kept, however little that is used (RFC 8003, section 3.1): not for longer.
 #[test]
 fn an_association_ends_with_the_registration_that_kept_it() {
