@@ -7,7 +7,7 @@ use outlast_wire::hip::{Message, PacketType, kind};
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, Transport};
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
@@ -1011,6 +1011,45 @@ fn has_locators(packet: &Transmit) -> bool {
     let message = Message::parse(&packet.payload).ok();
     let message = message.filter(|_| packet.protocol == Protocol::Hip);
     message.is_some_and(|message| message.find(kind::LOCATOR_SET).is_some())
+}
+
+/// Eight recorded UPDATEs cost no more than one, and what is acknowledged beside a test is signed once.
+#[test]
+fn eight_recorded_updates_cost_twenty_signatures_a_second() {
+    let mut network = established(1, true);
+    let old = address("192.0.2.1");
+    let fixed = network.nodes[1].addresses[0];
+    network.filter = Box::new(move |packet| [old, fixed].contains(&packet.destination));
+    for last in 0..8 {
+        network.move_to(0, &[address(&format!("198.51.100.{last}")), old]);
+        network.run(Duration::from_secs(2));
+    }
+    let mut recorded = BTreeMap::new();
+    for (_, node, packet) in &network.sent {
+        let message = Message::parse(&packet.payload).ok();
+        let message = message.filter(|_| *node == 0 && packet.protocol == Protocol::Hip);
+        if let Some(seq) = message.and_then(|message| message.find(kind::SEQ)) {
+            recorded.insert(seq.contents.to_vec(), packet.clone());
+        }
+    }
+    let recorded: Vec<_> = recorded.into_values().collect();
+    assert_eq!(recorded.len(), 8);
+    network.run(Duration::from_secs(30));
+    let refused = |network: &Network| network.nodes[1].host.counters().refused(Refusal::Limit);
+    let (before, mark) = (refused(&network), network.sent.len());
+    for _ in 0..1_000 {
+        for packet in &recorded {
+            network.deliver(packet);
+        }
+        network.run(Duration::from_millis(1));
+    }
+    let judged = 8_000 - (refused(&network) - before);
+    assert!((8..=36).contains(&judged), "{judged}");
+    let answers = network.sent[mark..].iter();
+    let answers = answers.filter(|(_, node, packet)| *node == 1 && packet.destination == old);
+    let payloads: BTreeSet<_> = answers.map(|(_, _, packet)| &packet.payload).collect();
+    // The test itself is repeated, too.
+    assert!((1..=10).contains(&payloads.len()), "{}", payloads.len());
 }
 
 /// A registration has its association kept, however little that is used (RFC 8003, section 3.1): not for longer.
