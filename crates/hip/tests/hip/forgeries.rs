@@ -344,14 +344,25 @@ fn recorded_acknowledgements_cost_no_signature() {
     let refused =
         |network: &Network, refusal| network.nodes[victim].host.counters().refused(refusal);
     let before = refused(&network, Refusal::Replay);
+    // The MAC does not cover the signature: one with a wrong signature would be found only by checking that.
+    let unsigned = altered(&recorded, kind::HIP_SIGNATURE);
     for _ in 0..1_000 {
         network.deliver(&recorded);
+        network.deliver(&unsigned);
     }
-    assert_eq!(refused(&network, Refusal::Replay) - before, 1_000);
+    assert_eq!(refused(&network, Refusal::Replay) - before, 2_000);
+    assert_eq!(refused(&network, Refusal::Signature), 0);
     // The control: with another byte its MAC is wrong.
-    let at = recorded.payload.len() - 100;
-    recorded.payload[at] ^= 1;
-    let altered = finished(recorded.payload, recorded.source, recorded.destination);
-    network.deliver(&altered);
-    assert_eq!(refused(&network, Refusal::Replay) - before, 1_000);
+    network.deliver(&altered(&recorded, kind::HIP_MAC));
+    assert_eq!(refused(&network, Refusal::Replay) - before, 2_000);
+    assert_eq!(refused(&network, Refusal::Mac), 1);
+}
+
+/// The packet with another last byte in this parameter.
+fn altered(packet: &Transmit, kind: u16) -> Transmit {
+    let message = Message::parse(&packet.payload).expect("a packet of HIP");
+    let parameter = message.find(kind).expect("it is there");
+    let mut payload = packet.payload.clone();
+    payload[parameter.offset + 3 + parameter.contents.len()] ^= 1;
+    finished(payload, packet.source, packet.destination)
 }
