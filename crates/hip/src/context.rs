@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use chacha20::ChaCha20Rng;
 use core::net::IpAddr;
 use outlast_base::time::Instant;
-use outlast_wire::hip::{Builder, Hit, HostId, Message, Parameter, Signature, kind};
+use outlast_wire::hip::{Builder, Hit, HostId, LONGEST, Message, Parameter, Signature, kind};
 use rand_core::Rng;
 
 /// The reserved SPIs end here (RFC 7402, section 3.2.1).
@@ -80,15 +80,42 @@ impl Context<'_> {
     }
 }
 
-/// Answers what stands behind the signature of `request`: middleboxes append it on the way (RFC 7401, section 5.2.21).
-/// What the answer has no room for is left out.
-pub(crate) fn echo_unsigned(answer: Vec<u8>, request: &Message<'_>) -> Vec<u8> {
-    let mut builder = Builder::continuing(&answer, kind::HIP_SIGNATURE);
-    for parameter in request.parameters() {
-        if parameter.kind == kind::ECHO_REQUEST_UNSIGNED {
-            builder.push(kind::ECHO_RESPONSE_UNSIGNED, parameter.contents);
+/// Contents of each ECHO_REQUEST_UNSIGNED: middleboxes append it behind the signature (RFC 7401, section 5.2.21).
+pub(crate) fn unsigned_requests<'a>(request: &Message<'a>) -> impl Iterator<Item = &'a [u8]> {
+    let parameters = request.parameters();
+    let requests = parameters.filter(|it| it.kind == kind::ECHO_REQUEST_UNSIGNED);
+    requests.map(|request| request.contents)
+}
+
+/// Appends the responses to these requests, each one that leaves room for `reserved` bytes.
+pub(crate) fn push_echoes<'a>(
+    builder: &mut Builder,
+    requests: impl Iterator<Item = &'a [u8]>,
+    reserved: usize,
+) {
+    let mut requests = requests.peekable();
+    if requests.peek().is_none() {
+        return;
+    }
+    let mut length = builder.covered().len();
+    for contents in requests {
+        let longer = length + parameter_len(contents.len());
+        if longer + reserved <= LONGEST {
+            builder.push(kind::ECHO_RESPONSE_UNSIGNED, contents);
+            length = longer;
         }
     }
+}
+
+/// Bytes of a parameter with contents of this length: kind and length go before, and padding follows.
+pub(crate) const fn parameter_len(contents: usize) -> usize {
+    (4 + contents).next_multiple_of(8)
+}
+
+/// Appends to `answer` the responses to what middleboxes ask in `request`, as far as there is room.
+pub(crate) fn echo_unsigned(answer: Vec<u8>, request: &Message<'_>) -> Vec<u8> {
+    let mut builder = Builder::continuing(&answer, kind::HIP_SIGNATURE);
+    push_echoes(&mut builder, unsigned_requests(request), 0);
     builder.finish().unwrap_or(answer)
 }
 

@@ -3,7 +3,9 @@
 
 use crate::addresses::{Path, PeerAddresses};
 use crate::cipher::HipCipher;
-use crate::context::{Context, required, verify_signature, write_host_id};
+use crate::context::{
+    Context, push_echoes, required, unsigned_requests, verify_signature, write_host_id,
+};
 use crate::effort::Source;
 use crate::event::{Failure, Refusal};
 use crate::group::{Group, KeyPair};
@@ -105,9 +107,6 @@ pub(crate) fn read_r1(
     let contents = |kind| message.find(kind).map(|found| found.contents.to_vec());
     let info = message.find(kind::REG_INFO);
     let info = info.and_then(|info| RegInfo::parse(info.contents).ok());
-    let unsigned = message
-        .parameters()
-        .filter(|parameter| parameter.kind == kind::ECHO_REQUEST_UNSIGNED);
     Ok(Offer {
         solver: Solver::new(rhash, puzzle.difficulty, puzzle.i.to_vec(), hosts, start),
         difficulty: puzzle.difficulty,
@@ -119,9 +118,7 @@ pub(crate) fn read_r1(
         suite,
         counter: contents(kind::R1_COUNTER),
         echo_signed: contents(kind::ECHO_REQUEST_SIGNED),
-        echo_unsigned: unsigned
-            .map(|parameter| parameter.contents.to_vec())
-            .collect(),
+        echo_unsigned: unsigned_requests(message).map(<[u8]>::to_vec).collect(),
         is_rendezvous_server: info.is_some_and(|info| info.types.contains(&RegItems::RENDEZVOUS)),
         path,
         ends: context.now + crate::puzzle::lifetime(puzzle.lifetime),
@@ -305,9 +302,11 @@ pub(crate) fn i2(
     context
         .sign(&mut builder, kind::HIP_SIGNATURE)
         .ok_or(no_group)?;
-    for echo in &offer.echo_unsigned {
-        builder.push(kind::ECHO_RESPONSE_UNSIGNED, echo);
-    }
+    push_echoes(
+        &mut builder,
+        offer.echo_unsigned.iter().map(Vec::as_slice),
+        0,
+    );
     let packet = builder.finish().ok_or(no_group)?;
     let draft = Draft {
         peer: offer.peer,

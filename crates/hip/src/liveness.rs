@@ -52,6 +52,11 @@ impl Liveness {
         self.stage = Stage::Quiet;
     }
 
+    /// Time since the last sign of life.
+    pub(crate) fn silence(&self, now: Instant) -> Duration {
+        now.since(self.heard)
+    }
+
     /// Notes data that has left.
     pub(crate) fn note_data(&mut self, now: Instant) {
         if now.since(self.heard) >= ANSWER {

@@ -29,6 +29,12 @@ impl Load {
         self.current.max(self.last)
     }
 
+    /// Packets in this second.
+    fn current(&mut self, now: Instant) -> u32 {
+        self.advance(now);
+        self.current
+    }
+
     /// Begins the second of `now`.
     fn advance(&mut self, now: Instant) {
         let second = second(now);
@@ -74,7 +80,10 @@ impl Addressed {
 /// Packets that have another one sent, to where they come from or to somebody else.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
+    /// All packets, refused ones too.
     load: Load,
+    /// Packets that were not refused: what one address sends beyond its share takes nothing from others.
+    admitted: Load,
     addressed: Addressed,
 }
 
@@ -87,9 +96,12 @@ impl Answers {
         limit: u32,
     ) -> Result<(), Refusal> {
         self.load.note(now);
-        if self.load.current > limit || self.addressed.count(now, address) >= FOR_ONE_ADDRESS {
+        if self.addressed.count(now, address) >= FOR_ONE_ADDRESS
+            || self.admitted.current(now) >= limit
+        {
             return Err(Refusal::Limit);
         }
+        self.admitted.note(now);
         self.addressed.note(now, address);
         Ok(())
     }
@@ -102,4 +114,26 @@ impl Answers {
 
 const fn second(now: Instant) -> u64 {
     now.as_nanos() / 1_000_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+    use outlast_base::time::Duration;
+
+    #[test]
+    fn one_address_takes_its_share_and_all_of_them_the_limit() {
+        let mut answers = Answers::default();
+        let mut now = Instant::from_millis(1_000);
+        let address = |number: u32| IpAddr::V4(Ipv4Addr::from(number));
+        for _ in 0..2 {
+            let one = (0..10_000).filter(|_| answers.admit(now, address(0), 300).is_ok());
+            assert_eq!(one.count(), 128);
+            let many = (1..10_000).filter(|&it| answers.admit(now, address(it), 300).is_ok());
+            assert_eq!(many.count(), 300 - 128);
+            assert_eq!(answers.rate(now), 19_999, "all of them count as load");
+            now += Duration::from_secs(1);
+        }
+    }
 }

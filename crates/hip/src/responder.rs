@@ -16,7 +16,8 @@
 use crate::addresses::{Path, PeerAddresses};
 use crate::cipher::HipCipher;
 use crate::context::{
-    Context, echo_unsigned, push_host_id, required, verify_mac, verify_signature, write_host_id,
+    Context, parameter_len, push_echoes, push_host_id, required, unsigned_requests, verify_mac,
+    verify_signature, write_host_id,
 };
 use crate::effort::Effort;
 use crate::event::Refusal;
@@ -58,6 +59,9 @@ const MOST_SOLUTIONS: usize = 65_536;
 /// Failures after which a solution counts no more. One could be that of a host that has seen an honest I2 and
 /// sends a copy ahead of it.
 const MOST_FAILURES: u8 = 2;
+
+/// Bytes of an address in VIA_RVS.
+const ADDRESS: usize = 16;
 
 /// Steps of the R1 counter that a start of the host is ahead of the former one.
 const COUNTER_STEPS: u64 = 1 << 16;
@@ -303,12 +307,13 @@ impl Responder {
         puzzle.write(&mut contents);
         overwrite(&mut packet, template.puzzle_at, &contents);
         overwrite(&mut packet, 24, &hosts.initiator.0);
-        packet = echo_unsigned(packet, message);
+        let mut builder = Builder::continuing(&packet, kind::HIP_SIGNATURE);
+        let reserved = origin.via.map_or(0, |_| parameter_len(ADDRESS));
+        push_echoes(&mut builder, unsigned_requests(message), reserved);
         if let Some(server) = origin.via {
-            let mut builder = Builder::continuing(&packet, kind::ECHO_RESPONSE_UNSIGNED);
             builder.push_with(kind::VIA_RVS, |out| write_from_address(out, server));
-            packet = builder.finish().ok_or(Refusal::Limit)?;
         }
+        let packet = builder.finish().ok_or(Refusal::Limit)?;
         context.outbox.counters.r1_sent += 1;
         context.send(&origin.path, &packet);
         Ok(())

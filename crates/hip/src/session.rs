@@ -294,7 +294,7 @@ impl Session {
         };
         self.note_use(context.now);
         self.last_heard = context.now;
-        self.note_sign_of_life(context.now);
+        self.note_sign_of_life(context);
         self.addresses.earn(context.now, packet.len());
         self.received.note(beet::HEADER_LEN + opened.1.len());
         if context.config.wakes_connections {
@@ -316,9 +316,13 @@ impl Session {
         }
     }
 
-    /// Notes that the peer holds its end of the association: nobody needs to ask it.
-    pub(crate) fn note_sign_of_life(&mut self, now: Instant) {
-        self.liveness.note_heard(now);
+    /// Notes that the peer holds its end of the association: nobody needs to ask it. Where it owed this for long, an
+    /// address may work again, too.
+    pub(crate) fn note_sign_of_life(&mut self, context: &Context<'_>) {
+        if self.liveness.is_asked() {
+            self.updates.wake_test(context);
+        }
+        self.liveness.note_heard(context.now);
         self.updates.stop_asking();
     }
 

@@ -30,11 +30,14 @@ const NUMBERS: usize = 8;
 const WINDOW: u32 = 8;
 
 /// An UPDATE of the peer that comes again is judged and answered no sooner: every peer waits longer, but not whoever has
-/// recorded it.
+/// recorded it. Several that come again share that.
 pub(crate) const ANSWERED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// UPDATEs of the peer that are acknowledged again: all that are not far behind. A host like this one has at most one of
 /// each [`Purpose`] without an acknowledgement.
 const REMEMBERED: usize = WINDOW as usize;
+
+/// Shortest time between two renewals of a registration of which the first one was not granted.
+const RENEWED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// Bytes of a nonce that shows that the peer is at an address.
 const NONCE: usize = 16;
@@ -155,6 +158,20 @@ struct Seen {
     has_locators: bool,
     /// Time of its last answer.
     answered: Instant,
+    /// True if it has come again.
+    is_repeated: bool,
+    /// The last acknowledgement beside a test, and the nonce that it answers: it is signed once.
+    beside: Option<(Option<Vec<u8>>, Vec<u8>)>,
+}
+
+/// An authentic UPDATE of the peer that was not taken.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    id: u32,
+    /// Time at which it was judged last.
+    judged: Instant,
+    /// True if it has come again.
+    is_repeated: bool,
 }
 
 /// The UPDATE packets of one association.
@@ -168,9 +185,8 @@ pub(crate) struct Updates {
     /// A newer one that is not acknowledged: it was acted on but for its offer of new keys, which came too soon. The
     /// peer repeats it.
     postponed: Option<Seen>,
-    /// Numbers of authentic UPDATEs that were not taken, and when each was judged last: whoever has recorded one may
-    /// repeat it.
-    refused: ArrayVec<(u32, Instant), REMEMBERED>,
+    /// UPDATEs that were not taken: whoever has recorded one may repeat it.
+    refused: ArrayVec<Refused, REMEMBERED>,
     /// This host's own offer of new keys.
     pub(crate) rekeying: Rekeying,
 }
@@ -213,17 +229,21 @@ impl Updates {
             let is_new = has_right_nonce || self.pending.iter().any(|it| it.is_ended_by(acks));
             return is_new.then_some(()).ok_or(Refusal::Replay);
         };
+        let pause = self.pause(now, id);
         if let Some(seen) = self.seen.iter_mut().find(|seen| seen.id == id) {
-            if now.since(seen.answered) < ANSWERED_AGAIN_AFTER {
+            if now.since(seen.answered) < pause {
                 return Err(Refusal::Limit);
             }
             seen.answered = now;
+            seen.is_repeated = true;
             return Ok(());
         }
-        let is_fresh = |judged: Instant| now.since(judged) < ANSWERED_AGAIN_AFTER;
-        let mut refused = self.refused.iter();
-        if refused.any(|&(other, judged)| other == id && is_fresh(judged)) {
-            return Err(Refusal::Limit);
+        if let Some(refused) = self.refused.iter_mut().find(|refused| refused.id == id) {
+            if now.since(refused.judged) < pause {
+                return Err(Refusal::Limit);
+            }
+            refused.judged = now;
+            refused.is_repeated = true;
         }
         // An UPDATE that newer ones have overtaken is news as long as it is known not to have been here.
         let seen = &self.seen;
@@ -236,6 +256,25 @@ impl Updates {
             return Err(Refusal::Replay);
         }
         Ok(())
+    }
+
+    /// Time between two judgements of the UPDATE `id`: all that come again and again share one judgement in
+    /// [`ANSWERED_AGAIN_AFTER`], and each has its turn.
+    fn pause(&self, now: Instant, id: u32) -> Duration {
+        let seen = self.seen.iter();
+        let seen = seen.map(|it| (it.id, it.answered, it.is_repeated));
+        let refused = self.refused.iter();
+        let refused = refused.map(|it| (it.id, it.judged, it.is_repeated));
+        let longest = ANSWERED_AGAIN_AFTER * (2 * WINDOW);
+        let mut sharing = 1;
+        for (other, judged, is_repeated) in seen.chain(refused) {
+            if other == id && !is_repeated {
+                return ANSWERED_AGAIN_AFTER;
+            }
+            let is_sharing = other != id && is_repeated && now.since(judged) < longest;
+            sharing += u32::from(is_sharing);
+        }
+        ANSWERED_AGAIN_AFTER * sharing
     }
 
     /// The numbers that an UPDATE acknowledges: the one that it answers, and those of the peer's newest UPDATEs, whose
@@ -253,11 +292,17 @@ impl Updates {
 
     /// Notes an UPDATE of the peer that was not taken.
     fn note_refused(&mut self, id: u32, now: Instant) {
-        self.refused.retain(|(other, _)| *other != id);
+        let mut known = self.refused.iter();
+        let is_repeated = known.any(|known| known.id == id);
+        self.refused.retain(|known| known.id != id);
         if self.refused.is_full() {
             self.refused.remove(0);
         }
-        self.refused.push((id, now));
+        self.refused.push(Refused {
+            id,
+            judged: now,
+            is_repeated,
+        });
     }
 
     /// Notes an UPDATE of the peer that was acted on.
@@ -294,6 +339,15 @@ impl Updates {
     pub(crate) fn hurry(&mut self, context: &Context<'_>) {
         for pending in &mut self.pending {
             pending.hurry(context);
+        }
+    }
+
+    /// Makes a test that rests due at once.
+    pub(crate) fn wake_test(&mut self, context: &Context<'_>) {
+        let is_test = |purpose: &Purpose| matches!(purpose, Purpose::Verify(_));
+        let mut pending = self.pending.iter_mut();
+        if let Some(test) = pending.find(|it| it.is_resting && is_test(&it.purpose)) {
+            test.hurry(context);
         }
     }
 
@@ -335,6 +389,12 @@ impl Updates {
         pending.is_resting = false;
         self.next_id = self.next_id.wrapping_add(1);
         Some(pending.id)
+    }
+
+    /// True if the peer has not acknowledged a renewal of the registration.
+    fn is_registering(&self) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|pending| pending.purpose == Purpose::Register)
     }
 
     /// Whether the peer is being asked whether it is at an address.
@@ -423,10 +483,18 @@ impl Session {
         self.start(context, Purpose::Readdress, relays);
     }
 
-    /// Renews the registration with the peer.
+    /// Renews the registration with the peer. Only the peer's grant ends that: an acknowledgement alone has it asked
+    /// again, after half of what is left (RFC 2131, section 4.4.5, has a lease renewed so).
     pub(crate) fn renew_registration(&mut self, context: &mut Context<'_>) {
-        self.renewal = None;
-        self.start(context, Purpose::Register, &[]);
+        let left = self.registered_until.map(|until| until.since(context.now));
+        let pause = left.map_or(RENEWED_AGAIN_AFTER, |left| left / 2);
+        self.renewal = Some(context.now + pause.max(RENEWED_AGAIN_AFTER));
+        let is_lost = self
+            .liveness
+            .is_lost(context.now, context.config.unused_after);
+        if !is_lost && !self.updates.is_registering() {
+            self.start(context, Purpose::Register, &[]);
+        }
     }
 
     pub(crate) fn start(&mut self, context: &mut Context<'_>, purpose: Purpose, relays: &[IpAddr]) {
@@ -501,14 +569,21 @@ impl Session {
         }
     }
 
-    /// Has a test rest that an address has left without an answer for too long: the peer lives, and is not there.
+    /// Has a test rest that an address has left without an answer for too long: the peer is heard, and is not there.
     fn rest_vain_test(&mut self, context: &Context<'_>) {
+        let silence = self.liveness.silence(context.now);
+        let is_silent = silence >= PATIENCE && silence < context.config.unused_after;
         let mut pending = self.updates.pending.iter_mut();
         let due = pending.find(|pending| {
             matches!(pending.purpose, Purpose::Verify(_)) && pending.backoff.due <= context.now
         });
-        if let Some(test) = due {
-            test.rest_or_wake(context);
+        match due {
+            // Total silence says nothing of the address.
+            Some(test) if is_silent && !test.is_resting => test.unanswered_since = context.now,
+            Some(test) => {
+                test.rest_or_wake(context);
+            }
+            None => {}
         }
     }
 
@@ -639,7 +714,7 @@ impl Session {
             self.hear_number(context, message, id, &mut outcome)?;
         }
         if outcome.is_sign_of_life {
-            self.note_sign_of_life(context.now);
+            self.note_sign_of_life(context);
         }
         if !self.updates.has_untold_offer() {
             self.promote(context);
@@ -742,6 +817,7 @@ impl Session {
 
     /// Acknowledges a repetition where the peer is known to be, too, while the answer goes to an address that is tested:
     /// the peer may not be there, and would repeat its UPDATE for ever. The nonce of the test is for that address alone.
+    /// The answer to a request for registration has none, and is sent as it is: an acknowledgement alone grants nothing.
     fn acknowledge_beside_test(
         &mut self,
         context: &mut Context<'_>,
@@ -753,10 +829,28 @@ impl Session {
             return;
         };
         let echo = message.find(kind::ECHO_REQUEST_SIGNED);
-        let echo: Vec<&[u8]> = echo.iter().map(|echo| echo.contents).collect();
-        if let Some(reply) = self.build(context, Some(id), &echo, None, path.remote) {
-            context.send(&path, &echo_unsigned(reply, message));
-        }
+        let echo = echo.map(|echo| echo.contents);
+        let seen = self.updates.seen.iter().find(|seen| seen.id == id);
+        let known = seen.and_then(|seen| match &seen.beside {
+            _ if rendezvous::wants_registration(message) => Some(&seen.reply),
+            Some((answered, reply)) if answered.as_deref() == echo => Some(reply),
+            _ => None,
+        });
+        let reply = match known.cloned() {
+            Some(reply) => reply,
+            None => {
+                let echoes: Vec<&[u8]> = echo.into_iter().collect();
+                let Some(reply) = self.build(context, Some(id), &echoes, None, path.remote) else {
+                    return;
+                };
+                let mut seen = self.updates.seen.iter_mut();
+                if let Some(seen) = seen.find(|seen| seen.id == id) {
+                    seen.beside = Some((echo.map(<[u8]>::to_vec), reply.clone()));
+                }
+                reply
+            }
+        };
+        context.send(&path, &echo_unsigned(reply, message));
     }
 
     /// The path that an UPDATE takes first.
@@ -821,6 +915,8 @@ impl Session {
             reply,
             has_locators,
             answered: context.now,
+            is_repeated: false,
+            beside: None,
         };
         if is_too_soon {
             self.updates.postponed = Some(heard);

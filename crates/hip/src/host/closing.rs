@@ -111,6 +111,10 @@ impl Host {
         self.mark_closed(now, peer);
         if is_new {
             self.outbox.events.push_back(Event::Closed { peer });
+            if self.peers.get(&peer).is_some_and(|peer| peer.registers) {
+                // Nobody reaches this host through the server before it is registered again.
+                self.begin(now, peer, None);
+            }
         }
         Ok(())
     }

@@ -218,12 +218,27 @@ fn a_recorded_update_that_was_refused_costs_one_signature_in_50_ms() {
     let spi = inbound_spi(&pair);
     let wrong = update(&mut pair, 10, [spi ^ 1, spi ^ 1], (spi, ELSEWHERE));
     let refused = |pair: &Pair, refusal| pair.hosts[0].counters().refused(refusal);
-    for _ in 0..1_000 {
-        pair.deliver(0, &wrong);
-    }
-    let counts = [Refusal::Choice, Refusal::Limit].map(|refusal| refused(&pair, refusal));
-    assert_eq!(counts, [1, 999]);
-    pair.now += crate::update::ANSWERED_AGAIN_AFTER;
     pair.deliver(0, &wrong);
-    assert_eq!(refused(&pair, Refusal::Choice), 2, "it is judged again");
+    // The MAC does not cover the signature: one with a wrong signature shows that it was checked.
+    let message = Message::parse(&wrong.payload).expect("an UPDATE");
+    let signature = message.find(kind::HIP_SIGNATURE).expect("it is signed");
+    let last = signature.offset + 3 + signature.contents.len();
+    let mut unsigned = wrong.clone();
+    unsigned.payload[last] ^= 1;
+    Builder::set_checksum(&mut unsigned.payload, wrong.source, wrong.destination);
+    let kinds = [Refusal::Choice, Refusal::Limit, Refusal::Signature];
+    for (packet, expected) in [(&wrong, [1, 1_000, 0]), (&unsigned, [1, 2_000, 0])] {
+        for _ in 0..1_000 {
+            pair.deliver(0, packet);
+        }
+        assert_eq!(kinds.map(|refusal| refused(&pair, refusal)), expected);
+    }
+    // After 50 ms it is judged again, and so is one with a wrong signature in its place.
+    for (packet, expected) in [(&wrong, [2, 2_999, 0]), (&unsigned, [2, 3_998, 1])] {
+        pair.now += crate::update::ANSWERED_AGAIN_AFTER;
+        for _ in 0..1_000 {
+            pair.deliver(0, packet);
+        }
+        assert_eq!(kinds.map(|refusal| refused(&pair, refusal)), expected);
+    }
 }

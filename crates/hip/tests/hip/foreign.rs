@@ -1,10 +1,11 @@
 //! Peers that others wrote from the RFCs.
 
-use crate::common::{Network, address, is_readdressed};
+use crate::common::{Network, address, is_readdressed, with_server};
 use outlast_base::time::Duration;
 use outlast_hip::{Protocol, StateName, Transmit};
 use outlast_wire::hip::{Builder, Message, PacketType, kind, u32_list};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 fn parse(packet: &Transmit) -> Option<Message<'_>> {
@@ -37,6 +38,66 @@ fn an_r1_with_an_unsigned_request_to_echo_is_answered() {
     });
     assert_eq!(i2.as_deref(), Some(&b"a middlebox asks"[..]));
     network.assert_data_flows(0, 1);
+}
+
+/// Requests that fit into the R1 and not into the I2 are left out, and do not end the exchange.
+#[test]
+fn what_an_i2_has_no_room_to_echo_is_left_out() {
+    for length in (8..1_800).step_by(40) {
+        let mut network = Network::pair(1);
+        network.filter =
+            Box::new(|packet| parse(packet).is_some_and(|it| it.kind() != PacketType::R1));
+        network.connect(0, 1);
+        network.run(Duration::from_millis(60));
+        let (_, _, mut r1) = network.sent.last().expect("an R1").clone();
+        let mut builder = Builder::continuing(&r1.payload, kind::ECHO_REQUEST_UNSIGNED);
+        builder.push(kind::ECHO_REQUEST_UNSIGNED, &vec![7; length]);
+        builder.push(kind::ECHO_REQUEST_UNSIGNED, b"short");
+        let Some(payload) = builder.finish() else {
+            continue;
+        };
+        r1.payload = payload;
+        Builder::set_checksum(&mut r1.payload, r1.source, r1.destination);
+        network.filter = Box::new(|_| true);
+        network.deliver(&r1);
+        network.run(Duration::from_millis(300));
+        assert_eq!(
+            network.state(0, 1),
+            Some(StateName::Established),
+            "{length}"
+        );
+    }
+}
+
+/// What middleboxes ask takes no room from VIA_RVS (RFC 8004, section 4.2.3).
+#[test]
+fn a_server_is_named_whatever_middleboxes_ask() {
+    let mut network = with_server(4);
+    let (own, server) = (network.nodes[0].addresses[0], address("203.0.113.1"));
+    let mut echoed = BTreeSet::new();
+    for length in (600..1_800).step_by(8) {
+        let mut builder = Builder::new(PacketType::I1, network.hit(0), network.hit(1));
+        builder.push(kind::DH_GROUP_LIST, &[7, 3]);
+        builder.push(kind::ECHO_REQUEST_UNSIGNED, &vec![7; length]);
+        let mut payload = builder.finish().expect("an I1");
+        Builder::set_checksum(&mut payload, own, server);
+        let mark = network.sent.len();
+        network.deliver(&Transmit {
+            source: own,
+            destination: server,
+            protocol: Protocol::Hip,
+            payload,
+        });
+        network.run(Duration::from_millis(100));
+        let sent = network.sent[mark..].iter();
+        let r1 = sent.filter(|(_, node, _)| *node == 1);
+        let r1 = r1.filter_map(|(_, _, packet)| parse(packet));
+        let r1: Vec<_> = r1.filter(|it| it.kind() == PacketType::R1).collect();
+        assert_eq!(r1.len(), 1, "{length}");
+        assert!(r1[0].find(kind::VIA_RVS).is_some(), "{length}");
+        echoed.insert(r1[0].find(kind::ECHO_RESPONSE_UNSIGNED).is_some());
+    }
+    assert_eq!(echoed.len(), 2, "some have room, others do not");
 }
 
 /// Two UPDATE packets whose acknowledgements are both lost (RFC 7401, section 6.12.1): each is acknowledged when it

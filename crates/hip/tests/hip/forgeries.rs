@@ -279,6 +279,28 @@ fn nobody_is_flooded_with_calls_of_an_exchange_that_seems_to_cross() {
     assert!(crossed > 0, "one of the two has the lower tag");
 }
 
+/// What one address sends beyond its share takes no answers from others.
+#[test]
+fn a_flood_of_calls_from_one_address_keeps_nobody_out() {
+    let mut network = Network::pair(29);
+    let mut builder = Builder::new(PacketType::I1, network.hit(0), network.hit(1));
+    builder.push(kind::DH_GROUP_LIST, &[7, 3]);
+    let i1 = builder.finish().expect("an I1");
+    let forged = finished(i1, ATTACKER, network.nodes[1].addresses[0]);
+    let pass = |network: &mut Network, rounds: u32| {
+        for _ in 0..rounds {
+            network.deliver(&forged);
+            network.run(Duration::from_micros(50));
+        }
+    };
+    // The first tenth of a second is over.
+    pass(&mut network, 6_000);
+    network.connect(0, 1);
+    pass(&mut network, 20_000);
+    assert!(has_associated(&network));
+    network.assert_data_flows(0, 1);
+}
+
 /// A rendezvous server forwards for whoever calls (RFC 8004, section 4.2.2).
 #[test]
 fn a_rendezvous_server_forwards_no_flood_and_an_honest_call_gets_through() {
@@ -322,14 +344,25 @@ fn recorded_acknowledgements_cost_no_signature() {
     let refused =
         |network: &Network, refusal| network.nodes[victim].host.counters().refused(refusal);
     let before = refused(&network, Refusal::Replay);
+    // The MAC does not cover the signature: one with a wrong signature would be found only by checking that.
+    let unsigned = altered(&recorded, kind::HIP_SIGNATURE);
     for _ in 0..1_000 {
         network.deliver(&recorded);
+        network.deliver(&unsigned);
     }
-    assert_eq!(refused(&network, Refusal::Replay) - before, 1_000);
+    assert_eq!(refused(&network, Refusal::Replay) - before, 2_000);
+    assert_eq!(refused(&network, Refusal::Signature), 0);
     // The control: with another byte its MAC is wrong.
-    let at = recorded.payload.len() - 100;
-    recorded.payload[at] ^= 1;
-    let altered = finished(recorded.payload, recorded.source, recorded.destination);
-    network.deliver(&altered);
-    assert_eq!(refused(&network, Refusal::Replay) - before, 1_000);
+    network.deliver(&altered(&recorded, kind::HIP_MAC));
+    assert_eq!(refused(&network, Refusal::Replay) - before, 2_000);
+    assert_eq!(refused(&network, Refusal::Mac), 1);
+}
+
+/// The packet with another last byte in this parameter.
+fn altered(packet: &Transmit, kind: u16) -> Transmit {
+    let message = Message::parse(&packet.payload).expect("a packet of HIP");
+    let parameter = message.find(kind).expect("it is there");
+    let mut payload = packet.payload.clone();
+    payload[parameter.offset + 3 + parameter.contents.len()] ^= 1;
+    finished(payload, packet.source, packet.destination)
 }

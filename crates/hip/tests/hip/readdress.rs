@@ -6,7 +6,9 @@ use outlast_hip::{AddressState, Config, Event, Peer, Protocol, Refusal, StateNam
 use outlast_wire::hip::{Message, PacketType, kind};
 use outlast_wire::tcp::Timestamps;
 use outlast_wire::{IpHeader, Packet, SeqNumber, TcpFlags, TcpHeader, Transport};
-use std::collections::BTreeSet;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
@@ -395,6 +397,50 @@ fn a_registration_is_renewed() {
     network.send(0, 1, b"first");
     network.run(Duration::from_secs(1));
     assert_eq!(network.received(1), [b"first"]);
+}
+
+/// True if a server grants a registration in this packet.
+fn grants(packet: &Transmit) -> bool {
+    let message = Message::parse(&packet.payload).ok();
+    let message = message.filter(|_| packet.protocol == Protocol::Hip);
+    message.is_some_and(|message| message.find(kind::REG_RESPONSE).is_some())
+}
+
+/// The server's test of an unreachable address is pending for ever, and the answer to a renewal goes there.
+#[test]
+fn a_registration_is_renewed_although_an_address_is_never_reached() {
+    let mut network = with_server(1);
+    let (hole, old) = (address("198.51.100.7"), address("192.0.2.1"));
+    network.run(Duration::from_secs(400));
+    let mut lost = 0;
+    network.filter = Box::new(move |packet| {
+        let is_lost = packet.destination == hole || grants(packet) && lost < 1;
+        lost += u32::from(is_lost && grants(packet));
+        !is_lost
+    });
+    network.move_to(0, &[hole, old]);
+    network.run(Duration::from_secs(3_600));
+    let registrations = network.nodes[2].host.registrations(network.now);
+    let client = network.hit(0);
+    assert!(registrations.map(|(hit, _)| hit).any(|hit| hit == client));
+}
+
+/// Any UPDATE of the server acknowledges a renewal whose answer was lost: it is not granted by that, and is asked for again.
+#[test]
+fn a_renewal_that_is_only_acknowledged_is_asked_for_again() {
+    let mut network = with_server(1);
+    network.run(Duration::from_secs(400));
+    let lost = Rc::new(Cell::new(false));
+    let is_lost = Rc::clone(&lost);
+    network.filter = Box::new(move |packet| !grants(packet) || is_lost.replace(true));
+    while !lost.get() {
+        network.run(Duration::from_millis(10));
+    }
+    let now = network.now;
+    network.nodes[2].host.handle_link(now);
+    network.drain(2);
+    network.run(Duration::from_secs(3_600));
+    assert_registered(&network);
 }
 
 #[test]
@@ -917,6 +963,93 @@ fn a_test_of_a_black_hole_rests() {
     let view = network.nodes[1].host.views().next().expect("one");
     assert_eq!(view.addresses[0].address, hole);
     assert_eq!(view.addresses[0].state, AddressState::Active);
+}
+
+/// Total silence says nothing of an address: its test goes on, and finds the peer as soon as there is a way.
+#[test]
+fn a_test_goes_on_in_a_total_outage() {
+    let mut network = established(1, false);
+    let new = address("198.51.100.7");
+    // The peer's addresses are acknowledged, and the answer to the test is lost, as is everything from then on.
+    network.filter = Box::new(move |packet| packet.source != new || has_locators(packet));
+    network.move_to(0, &[new]);
+    network.run(Duration::from_secs(1));
+    network.filter = Box::new(|_| false);
+    network.run(Duration::from_secs(300));
+    network.filter = Box::new(|_| true);
+    network.send(1, 0, b"anybody there?");
+    network.run(Duration::from_secs(10));
+    assert_eq!(network.received(0).len(), 1);
+    network.assert_data_flows(0, 1);
+}
+
+/// A test that rests has been in vain for minutes: a peer that is heard after a silence is asked at once.
+#[test]
+fn a_test_that_rests_goes_on_after_a_silence() {
+    let mut network = established(1, false);
+    let (hole, old) = (address("198.51.100.7"), address("192.0.2.1"));
+    network.filter = Box::new(move |packet| packet.destination != hole);
+    network.move_to(0, &[hole, old]);
+    for _ in 0..3 {
+        network.run(Duration::from_secs(60));
+        network.assert_data_flows(0, 1);
+    }
+    let mark = network.sent.len();
+    network.run(Duration::from_secs(60));
+    assert_eq!(sent_to(&network, mark, hole), 0, "it rests");
+    network.filter = Box::new(|_| false);
+    network.send(1, 0, b"lost");
+    network.run(Duration::from_secs(30));
+    network.filter = Box::new(|_| true);
+    network.run(Duration::from_secs(15));
+    let view = network.nodes[1].host.views().next().expect("one");
+    assert_eq!(view.addresses[0].address, hole);
+    assert_eq!(view.addresses[0].state, AddressState::Active);
+}
+
+fn has_locators(packet: &Transmit) -> bool {
+    let message = Message::parse(&packet.payload).ok();
+    let message = message.filter(|_| packet.protocol == Protocol::Hip);
+    message.is_some_and(|message| message.find(kind::LOCATOR_SET).is_some())
+}
+
+/// Eight recorded UPDATEs cost no more than one, and what is acknowledged beside a test is signed once.
+#[test]
+fn eight_recorded_updates_cost_twenty_signatures_a_second() {
+    let mut network = established(1, true);
+    let old = address("192.0.2.1");
+    let fixed = network.nodes[1].addresses[0];
+    network.filter = Box::new(move |packet| [old, fixed].contains(&packet.destination));
+    for last in 0..8 {
+        network.move_to(0, &[address(&format!("198.51.100.{last}")), old]);
+        network.run(Duration::from_secs(2));
+    }
+    let mut recorded = BTreeMap::new();
+    for (_, node, packet) in &network.sent {
+        let message = Message::parse(&packet.payload).ok();
+        let message = message.filter(|_| *node == 0 && packet.protocol == Protocol::Hip);
+        if let Some(seq) = message.and_then(|message| message.find(kind::SEQ)) {
+            recorded.insert(seq.contents.to_vec(), packet.clone());
+        }
+    }
+    let recorded: Vec<_> = recorded.into_values().collect();
+    assert_eq!(recorded.len(), 8);
+    network.run(Duration::from_secs(30));
+    let refused = |network: &Network| network.nodes[1].host.counters().refused(Refusal::Limit);
+    let (before, mark) = (refused(&network), network.sent.len());
+    for _ in 0..1_000 {
+        for packet in &recorded {
+            network.deliver(packet);
+        }
+        network.run(Duration::from_millis(1));
+    }
+    let judged = 8_000 - (refused(&network) - before);
+    assert!((8..=36).contains(&judged), "{judged}");
+    let answers = network.sent[mark..].iter();
+    let answers = answers.filter(|(_, node, packet)| *node == 1 && packet.destination == old);
+    let payloads: BTreeSet<_> = answers.map(|(_, _, packet)| &packet.payload).collect();
+    // The test itself is repeated, too.
+    assert!((1..=10).contains(&payloads.len()), "{}", payloads.len());
 }
 
 /// A registration has its association kept, however little that is used (RFC 8003, section 3.1): not for longer.

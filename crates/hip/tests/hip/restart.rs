@@ -1,7 +1,7 @@
 //! A peer that is killed and started again, and one that never comes back (RFC 7401, sections 4.5.4 and 6.11; RFC 7402,
 //! section 5.4.1).
 
-use crate::common::{Network, address, identity, inner, is_established};
+use crate::common::{Network, address, identity, inner, is_established, with_server};
 use outlast_base::time::Duration;
 use outlast_hip::{Config, Event, Peer, Protocol, StateName, Transmit};
 use outlast_wire::hip::{Builder, Message, PacketType};
@@ -356,4 +356,42 @@ fn a_peer_that_never_answers_again_is_given_up() {
     let last = updates.next_back().expect("UPDATEs were sent").0;
     let silent_for = network.now - last;
     assert!(silent_for >= Duration::from_secs(4 * 60), "{silent_for:?}");
+}
+
+/// A rendezvous server closes what was not renewed, and repeats its CLOSE for two minutes. An outage that ends then leaves
+/// its client CLOSED, and only the client can begin anew.
+#[test]
+fn a_client_that_its_server_has_closed_registers_again() {
+    for end in [1_030, 1_060, 1_090, 1_120, 1_140] {
+        let mut network = with_server(3);
+        network.run(Duration::from_secs(500));
+        let gone = network.nodes[0].addresses[0];
+        network.filter =
+            Box::new(move |packet| ![packet.source, packet.destination].contains(&gone));
+        network.run(Duration::from_secs(end - 500));
+        assert_eq!(network.state(2, 0), Some(StateName::Closing), "{end}");
+        // The server is heard first.
+        network.filter = Box::new(move |packet| {
+            packet.source != gone || kind_of(packet) == Some(PacketType::CloseAck)
+        });
+        while network.count(0, |event| matches!(event, Event::Closed { .. })) == 0 {
+            network.run(Duration::from_millis(10));
+        }
+        network.filter = Box::new(|_| true);
+        network.run(Duration::from_secs(20));
+        for node in 0..2 {
+            let registrations = network.nodes[2].host.registrations(network.now);
+            let hit = network.hit(node);
+            assert_eq!(
+                registrations.filter(|(client, _)| *client == hit).count(),
+                1,
+                "{node}, {end}"
+            );
+            assert_eq!(
+                network.state(node, 2),
+                Some(StateName::Established),
+                "{end}"
+            );
+        }
+    }
 }
