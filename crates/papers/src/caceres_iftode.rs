@@ -12,6 +12,7 @@ pub mod figure_05;
 pub mod figure_06;
 pub mod figure_09;
 pub mod helped;
+pub mod section_3_e;
 pub mod single;
 pub mod testbed;
 pub mod transfer;
@@ -37,6 +38,7 @@ pub static EXPERIMENT: Experiment = Experiment {
         &figure_04::Figure04,
         &figure_05::Figure05,
         &figure_06::Figure06,
+        &section_3_e::ByRendezvous,
         &figure_09::Figure09,
         &helped::FIGURE_07,
         &helped::FIGURE_08,

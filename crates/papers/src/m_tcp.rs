@@ -12,7 +12,10 @@ pub mod modern;
 pub mod near_sender;
 pub mod processing;
 pub mod receives;
+pub mod section_6_1;
 pub mod send_buffer;
+pub mod split;
+pub mod state;
 pub mod testbed;
 mod timing;
 pub mod transfers;
@@ -32,8 +35,11 @@ pub static EXPERIMENT: Experiment = Experiment {
     measures: "What a supervisor host that closes the sender's window makes of transfers to a mobile",
     method,
     figures: &[
+        &split::Split,
+        &state::State,
         &near_sender::NearSender,
         &transfers::FAR_SENDER,
+        &section_6_1::Section61,
         &transfers::LONG_CELLS,
         &detection::ByDetection,
         &receives::Receives,

@@ -5,6 +5,7 @@
 //! [`testbed`].
 
 pub mod figure_13;
+pub mod section_3_3;
 pub mod single;
 pub mod summary;
 pub mod surface;
@@ -25,7 +26,9 @@ pub static EXPERIMENT: Experiment = Experiment {
     measures: "What user timeouts and retransmission triggers make of disconnections up to 208 s",
     method,
     figures: &[
+        &section_3_3::ExtraSegments,
         &surface::FIGURE_10,
+        &surface::FIGURE_10_WITHOUT_QUEUE,
         &surface::FIGURE_11,
         &surface::FIGURE_12,
         &surface::FIGURE_12_EXPECTED,

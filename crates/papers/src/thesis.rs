@@ -18,6 +18,7 @@ pub mod path;
 pub mod recovery;
 pub mod section_4_4;
 pub mod section_5_4_3;
+pub mod section_5_4_4;
 pub mod table_3_2;
 pub mod table_3_3;
 pub mod table_3_4;
@@ -103,6 +104,7 @@ pub static HELP: Experiment = Experiment {
         &table_5_1::TABLE,
         &table_5_2::TABLE,
         &section_5_4_3::Section543,
+        &section_5_4_4::Section544,
     ],
 };
 

@@ -69,7 +69,7 @@ fn what_an_i2_has_no_room_to_echo_is_left_out() {
     }
 }
 
-/// What middleboxes ask takes no room from VIA_RVS (RFC 8004, section 4.2.3).
+/// Echoes for middleboxes take no room from VIA_RVS (RFC 8004, section 4.2.3).
 #[test]
 fn a_server_is_named_whatever_middleboxes_ask() {
     let mut network = with_server(4);

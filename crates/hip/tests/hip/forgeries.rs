@@ -279,7 +279,7 @@ fn nobody_is_flooded_with_calls_of_an_exchange_that_seems_to_cross() {
     assert!(crossed > 0, "one of the two has the lower tag");
 }
 
-/// What one address sends beyond its share takes no answers from others.
+/// Calls of one address beyond its share take no answers from others.
 #[test]
 fn a_flood_of_calls_from_one_address_keeps_nobody_out() {
     let mut network = Network::pair(29);

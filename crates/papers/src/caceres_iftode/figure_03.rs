@@ -6,7 +6,7 @@ use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
 use outlast_experiments::present::median;
 use outlast_experiments::record::Runs;
-use outlast_report::judgement::{Judged, Published, Tolerance};
+use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
@@ -96,6 +96,7 @@ fn claims(runs: &Runs) -> Vec<Judged> {
         );
         claim.judge(median(transfer::pauses(transfer::of(runs, motion))))
     };
+    let shortest = Sample::of(transfer::pauses(transfer::of(runs, MOTIONS[1])).flatten());
     vec![
         roughly(
             MOTIONS[1],
@@ -107,5 +108,17 @@ fn claims(runs: &Runs) -> Vec<Judged> {
             1.0,
             "A pause of 1 s is typical of 0 s rendezvous delay (median).",
         ),
+        claim(
+            "section III.B, figure 3",
+            "With 1 s rendezvous delay a pause can last about 1 s, as the last one of figure 3 does (shortest).",
+            Unit::Seconds,
+            Published::About(1.0),
+            Tolerance::Absolute(0.5),
+        )
+        .judge(shortest.map(|all| Measured {
+            value: all.least,
+            standard_deviation: None,
+            count: all.count,
+        })),
     ]
 }

@@ -6,8 +6,9 @@ use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::{Job, Watch};
 use outlast_experiments::present::{mean, median};
 use outlast_experiments::record::{Reconnection, Record, Runs, Variables};
-use outlast_report::judgement::{Judged, Published, Tolerance};
+use outlast_report::judgement::{Judged, Measured, Published, Tolerance};
 use outlast_report::plot::{Axis, Line, Outage, Timeline};
+use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column, Table};
 use outlast_report::unit::Unit;
 use outlast_scenario::Direction;
@@ -194,9 +195,23 @@ fn claims(records: &[Record]) -> Vec<Judged> {
         Published::About(1.0),
         Tolerance::Exact,
     );
+    let still_least = claim(
+        "section III.B, figure 4",
+        "At a shorter pause the window does not grow for about 1 s (shortest).",
+        Unit::Seconds,
+        Published::About(1.0),
+        Tolerance::Absolute(0.5),
+    );
+    let shortest = Sample::of(all.iter().filter_map(|collapse| collapse.still_s));
+    let shortest = shortest.map(|all| Measured {
+        value: all.least,
+        standard_deviation: None,
+        count: all.count,
+    });
     vec![
         shrinks.judge(mean(least.map(f64::from))),
         still.judge(median(all.iter().map(|collapse| collapse.still_s))),
+        still_least.judge(shortest),
         throttles.judge(median(all.iter().map(|collapse| collapse.throttled_s))),
         timeout.judge(median(all.iter().map(|collapse| collapse.rto_s))),
     ]

@@ -43,12 +43,12 @@ pub(super) static WORK: Work = Work {
         run(
             "Figure 3",
             "The sequence number stands for about 3 s after two crossings with 1 s rendezvous delay, about \
-             1 s after the last (not judged); 3 s are typical of 1 s, 1 s of 0 s",
+             1 s after the last; 3 s are typical of 1 s, 1 s of 0 s",
             &[(SIM, "figure-3")],
         ),
         run(
             "Figure 4",
-            "The congestion window stops growing at a crossing for the 3 s or 1 s (not judged) of the pause, and falls to its \
+            "The congestion window stops growing at a crossing for the 3 s or 1 s of the pause, and falls to its \
              minimum",
             &[(SIM, "figure-4")],
         ),
@@ -99,14 +99,13 @@ pub(super) static WORK: Work = Work {
         run(
             "Section III-D",
             "Slow start throttles the sender for about 1 s after communication goes on; then it has its greatest \
-             throughput, 1.6 Mbit/s (for which the link's rate is chosen: not judged)",
+             throughput, 1.6 Mbit/s (given: the link's rate is chosen for it)",
             &[(SIM, "figure-4"), (SIM, "figure-2")],
         ),
-        not_run(
+        run(
             "Section III-E",
             "Pauses grow exponentially with growing rendezvous delays",
-            "no experiment: it would need the hand-offs of figure 6 with rendezvous delays beyond the paper's two, \
-             0 and 1 s",
+            &[(SIM, "section-3-e")],
         ),
         not_run(
             "Section III-E",

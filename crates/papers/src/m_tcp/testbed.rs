@@ -32,7 +32,7 @@ pub enum Sender {
     Far,
 }
 
-/// How a supervisor host learns of disconnections.
+/// Source of what a supervisor host knows of disconnections.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Detection {
     /// The link tells both ends of each.
@@ -40,7 +40,7 @@ pub enum Detection {
     Told,
     /// A missing acknowledgement shows the beginning, the mobile's marked one the end (sections 5.2 and 5.3.2).
     Marked,
-    /// The same with an unmodified mobile, which marks nothing: the supervisor host's probes find the end.
+    /// A missing acknowledgement, and a mobile that marks nothing: the supervisor host's probes find the end.
     Unmodified,
 }
 
@@ -61,7 +61,7 @@ pub struct Transfer {
     pub gateway: Mechanism,
     /// What is sent compressed; `None`: nothing is compressed.
     pub compressed: Option<Content>,
-    /// How the supervisor host learns of disconnections.
+    /// Source of what the supervisor host knows of disconnections.
     pub detection: Detection,
 }
 

@@ -36,6 +36,8 @@ pub enum Readdressing {
     Assumed(Duration),
     /// Nothing passes for so long, between hosts with Linux 6.
     AssumedToday(Duration),
+    /// Nothing passes for so long, and the receiver offers too little to fill the link's queue.
+    AssumedWithoutQueue(Duration),
     /// By HIP, as in the paper.
     Hip,
     /// By HIP with what `outlast run` has besides, between hosts with Linux 6.
@@ -44,6 +46,9 @@ pub enum Readdressing {
 
 /// As long as readdressing took in the paper.
 pub const PROTOTYPE: Readdressing = Readdressing::Assumed(Duration::from_millis(2_500));
+/// As long, with the queue empty.
+pub const PROTOTYPE_WITHOUT_QUEUE: Readdressing =
+    Readdressing::AssumedWithoutQueue(Duration::from_millis(2_500));
 /// As long, between hosts with Linux 6.
 pub const PROTOTYPE_TODAY: Readdressing = Readdressing::AssumedToday(Duration::from_millis(2_500));
 /// As long as readdressing is expected to take (4.1.3).
@@ -56,7 +61,9 @@ impl Readdressing {
     #[must_use]
     pub const fn lengthens(self) -> Duration {
         match self {
-            Self::Assumed(time) | Self::AssumedToday(time) => time,
+            Self::Assumed(time) | Self::AssumedToday(time) | Self::AssumedWithoutQueue(time) => {
+                time
+            }
             Self::Hip | Self::Today => Duration::ZERO,
         }
     }
@@ -65,7 +72,9 @@ impl Readdressing {
     #[must_use]
     pub fn allowance(self) -> Duration {
         match self {
-            Self::Assumed(time) | Self::AssumedToday(time) => time,
+            Self::Assumed(time) | Self::AssumedToday(time) | Self::AssumedWithoutQueue(time) => {
+                time
+            }
             Self::Hip | Self::Today => 3 * ROUND_TRIP,
         }
     }
@@ -78,6 +87,9 @@ impl Readdressing {
             Self::AssumedToday(time) => {
                 format!("readdressing {} s and Linux 6", time.as_secs_f64())
             }
+            Self::AssumedWithoutQueue(time) => {
+                format!("readdressing {} s and an empty queue", time.as_secs_f64())
+            }
             Self::Hip => "readdressing by HIP".to_owned(),
             Self::Today => "HIP and Linux 6".to_owned(),
         }
@@ -86,7 +98,7 @@ impl Readdressing {
     /// The stack's profile, and the table of HIP.
     const fn keys(self) -> (&'static str, &'static str) {
         match self {
-            Self::Assumed(_) => ("linux-2.4", ""),
+            Self::Assumed(_) | Self::AssumedWithoutQueue(_) => ("linux-2.4", ""),
             Self::AssumedToday(_) => ("linux-6", ""),
             Self::Hip => ("linux-2.4", "[hip]\ncredit = false\nwaiting = 0\n"),
             Self::Today => ("linux-6", "[hip]\n"),
@@ -133,6 +145,8 @@ pub fn job(
     let buffer = match readdressing {
         Readdressing::Today | Readdressing::AssumedToday(_) => "",
         Readdressing::Assumed(_) | Readdressing::Hip => "receive_buffer = \"256 kB\"\n",
+        // About what the link holds within a round trip of 100 ms.
+        Readdressing::AssumedWithoutQueue(_) => "receive_buffer = \"128 kB\"\n",
     };
     let text = format!(
         "name = \"{}\"\n\n\

@@ -2,8 +2,8 @@
 //! by the size of the receive buffer.
 //!
 //! Its columns are those of table 4.4 and a constant each, which is the model of section 3.3.2 (see
-//! [`super::added_round_trips`]). So nothing is measured here that table 4.4 has not, and nothing is
-//! judged twice.
+//! [`super::added_round_trips`]). So nothing is measured here that table 4.4 has not, and no number is
+//! judged twice: judged is what section 4.5 says of all of them.
 
 use super::added_round_trips::{self, After, PRINTED};
 use super::beside::{Beside, arithmetic};
@@ -11,8 +11,9 @@ use super::handoff::Row;
 use super::{claim, table_4_4};
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::Job;
+use outlast_experiments::present::mean;
 use outlast_experiments::record::Runs;
-use outlast_report::judgement::{Claim, Published};
+use outlast_report::judgement::{Claim, Judged, Measured, Published, Tolerance};
 use outlast_report::statistics::Sample;
 use outlast_report::table::{Cell, Column};
 use outlast_report::unit::Unit;
@@ -90,7 +91,7 @@ impl Figure for Table46 {
             Column::fixed("buffer_kb", "Buffer, KB", 0),
         ];
         let title = "Table 4.6: round trips that a hand-off costs a Linux 2.2 server";
-        arithmetic(part, title, labels, rows(runs))
+        arithmetic(part, title, labels, rows(runs)).claims(claims(runs))
     }
 }
 
@@ -108,6 +109,44 @@ fn constants(runs: &Runs) -> Vec<Beside> {
         ours: Sample::of([modelled(kilobytes)]).filter(|_| has_runs),
     };
     added_round_trips::TABLE_4_6.into_iter().map(row).collect()
+}
+
+/// Section 4.5's statements on the table, with our idle times.
+fn claims(runs: &Runs) -> Vec<Judged> {
+    let rows = table_4_4::TABLE.rows.iter().flat_map(|row| {
+        let [_, idle] = table_4_4::TABLE.ours(runs, row);
+        let handoff = row.handoff.div_duration_f64(row.round_trip);
+        let buffers = added_round_trips::TABLE_4_6.map(|(kilobytes, _)| modelled(kilobytes));
+        buffers
+            .into_iter()
+            .filter_map(move |added| Some([handoff, idle?.mean, added]))
+    });
+    let rows: Vec<[f64; 3]> = rows.collect();
+    let is_largest = |[handoff, idle, added]: &&[f64; 3]| added > handoff && added > idle;
+    let largest = rows.iter().filter(is_largest).count() as f64;
+    vec![
+        claim(
+            "section 4.5",
+            "A hand-off costs well over 20 round trips on average (mean over table 4.6, with our idle times).",
+            Unit::Number,
+            Published::AtLeast(20.0),
+            Tolerance::Exact,
+        )
+        .judge(mean(rows.iter().map(|parts| parts.iter().sum()))),
+        claim(
+            "section 4.5",
+            "In most cases congestion control is the largest part of the lost round trips (share of table 4.6, with \
+             our idle times).",
+            Unit::Share,
+            Published::AtLeast(0.5),
+            Tolerance::Exact,
+        )
+        .judge((!rows.is_empty()).then(|| Measured {
+            value: largest / rows.len() as f64,
+            standard_deviation: None,
+            count: rows.len(),
+        })),
+    ]
 }
 
 fn modelled(kilobytes: u32) -> f64 {
