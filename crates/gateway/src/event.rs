@@ -85,7 +85,7 @@ impl Outbox {
         match (direction, reason) {
             (_, SendReason::Unreachable) => counters.wakes += 1,
             (_, SendReason::TooBig) => counters.path_mtus_lowered += 1,
-            (_, SendReason::Question) => counters.questions += 1,
+            (_, SendReason::Question | SendReason::Overdue) => counters.questions += 1,
             (Direction::FromLink, _) => counters.rereceived += 1,
             // Counted where it is sent.
             (Direction::ToLink, SendReason::Probe) => {}

@@ -329,8 +329,8 @@ impl Links {
         }
     }
 
-    /// A mechanism asks a connection's far host by a keep-alive. Returns the link if that makes it suspected.
-    pub(crate) fn note_question(
+    /// A connection's far host is asked by a keep-alive, as its answer is late. Returns the link if that makes it suspected.
+    pub(crate) fn note_overdue(
         &mut self,
         now: Instant,
         (link, index): (LinkId, FlowIndex),
@@ -338,7 +338,7 @@ impl Links {
     ) -> Option<SilentLink> {
         let is_up = self.is_up(link);
         let silence = self.silence.as_mut().filter(|_| is_up)?;
-        silence.note_question(now, (link, index), flow, own)
+        silence.note_overdue(now, (link, index), flow, own)
     }
 
     /// A segment of an established connection has come from the link.

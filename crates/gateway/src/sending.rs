@@ -120,15 +120,16 @@ fn note_sent(
     let connection = entry.connection;
     let packet = &outgoing.packet;
     if outgoing.direction == Direction::ToLink {
-        let (place, is_question) = ((link, index), outgoing.reason == SendReason::Question);
-        if packet.sequence_len() > 0 || is_question {
-            let parts = (&connection.tracked, &mut connection.silence);
-            let silent = match is_question {
-                true => links.note_question(now, place, parts),
-                false => links.note_repetition(now, place, parts),
-            };
-            flows.outbox.tell_silent(silent);
-        }
+        let (place, parts) = (
+            (link, index),
+            (&connection.tracked, &mut connection.silence),
+        );
+        let silent = match outgoing.reason {
+            SendReason::Overdue => links.note_overdue(now, place, parts),
+            _ if packet.sequence_len() > 0 => links.note_repetition(now, place, parts),
+            _ => None,
+        };
+        flows.outbox.tell_silent(silent);
         flows
             .releases
             .note_departure(now, (far_host, index), connection, packet);
@@ -137,7 +138,7 @@ fn note_sent(
         }
     }
     match outgoing.reason {
-        SendReason::Question => connection.silence.note_probe(now),
+        SendReason::Question | SendReason::Overdue => connection.silence.note_probe(now),
         SendReason::Share => connection.tracked.note_first_departure(now, packet),
         _ => {}
     }

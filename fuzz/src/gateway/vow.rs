@@ -163,7 +163,7 @@ impl World {
                 self.check_unreachable(transmit, &[(3, 4), (2, 0)]);
             }
             SendReason::Untimed => self.check_untimed(transmit),
-            SendReason::Probe | SendReason::Question => {
+            SendReason::Probe | SendReason::Question | SendReason::Overdue => {
                 let is_probe = transmit.reason == SendReason::Probe;
                 assert!(self.may_probe || !is_probe, "{transmit:?}");
                 let flags = packet.tcp().map(|tcp| tcp.flags);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a host sends data towards the link | from now on its far host owes an answer, if it did not yet |
 //! | a segment of the connection comes from the link | its far host owes none |
-//! | data is repeated, or a mechanism asks; its far host owes an answer, and nobody behind the link was heard, for longer than the connection's patience | the link is *suspected* |
+//! | data is repeated, or a mechanism asks as an answer is late; its far host owes an answer, and nobody behind the link was heard, for longer than the connection's patience | the link is *suspected* |
 //! | the link is suspected | packets pass as before; small probes ask whether it is back |
 //! | a segment comes from a suspected link | it was down and is up: the mechanisms are told both, at once |
 //!
@@ -351,9 +351,9 @@ impl Silence {
         self.suspect(now, (link, index), since, flow, own)
     }
 
-    /// A mechanism asks a flow's far host, which is late with its answer: as for a repetition, but the far host has owed the
-    /// answer since somebody behind the link was heard, even if no data has crossed since.
-    pub(super) fn note_question(
+    /// A flow's far host is asked, as its answer is late: as for a repetition, but it has owed the answer since somebody behind
+    /// the link was heard, even if no data has crossed since.
+    pub(super) fn note_overdue(
         &mut self,
         now: Instant,
         place: (LinkId, FlowIndex),

@@ -219,6 +219,8 @@ pub enum SendReason {
     Probe,
     /// Asks the far host whether it has sent what is lost: such a keep-alive, too.
     Question,
+    /// Asks a far host that is late with its answer, by such a keep-alive: the link is suspected from then on.
+    Overdue,
     /// An ICMP error to a sender that waits for its timeout: it takes a back-off back (RFC 6069).
     Unreachable,
     /// An ICMP error to a sender whose path takes smaller packets only since the link is back (RFC 1191, RFC 8201).

@@ -39,7 +39,11 @@ fn said(path: &mut Path) -> Vec<Said> {
                 Direction::FromLink => {
                     Ack((tcp.ack.0).wrapping_sub(path.near_number(0).0), tcp.window)
                 }
-                Direction::ToLink if transmit.reason == SendReason::Question => Asks,
+                Direction::ToLink
+                    if matches!(transmit.reason, SendReason::Question | SendReason::Overdue) =>
+                {
+                    Asks
+                }
                 Direction::ToLink if len == 0 => AckToMobile,
                 Direction::ToLink => Data(path.first_byte(&transmit.packet), len),
             }

@@ -239,7 +239,10 @@ impl Model {
                 self.check_wake(transmit.direction, &transmit.packet)?;
                 continue;
             }
-            if matches!(transmit.reason, SendReason::Probe | SendReason::Question) {
+            if matches!(
+                transmit.reason,
+                SendReason::Probe | SendReason::Question | SendReason::Overdue
+            ) {
                 let tcp = transmit.packet.tcp().expect("a keep-alive");
                 prop_assert_eq!(tcp.flags, TcpFlags::ACK);
                 prop_assert_eq!(transmit.packet.sequence_len(), 0);

@@ -213,6 +213,7 @@ fn injected(reason: SendReason) -> &'static str {
         SendReason::SmartLink => "the kept packet of the smart link layer",
         SendReason::Probe => "asks a silent link whether it is back",
         SendReason::Question => "asks the far host whether it has sent what is lost",
+        SendReason::Overdue => "asks a far host that is late with its answer",
         SendReason::Unreachable => "takes back a back-off of a sender that waits for its timeout",
         SendReason::TooBig => "tells a sender that its path takes smaller packets only",
         SendReason::Gathered => "newest of the answers to what was kept",

@@ -540,7 +540,7 @@ impl Wireless {
             State::Frozen { persist: Some(_) } => match self.due.take()? {
                 Due::Question => {
                     let packet = cx.near_host_proxy.keep_alive(cx.key, cx.flow)?;
-                    (packet, SendReason::Question)
+                    (packet, SendReason::Overdue)
                 }
                 Due::PersistPacket => {
                     let packet = self.cache.oldest()?;
