@@ -53,7 +53,7 @@ pub struct Limits {
     pub waiting: usize,
     /// Registered clients of a rendezvous server.
     pub registrations: usize,
-    /// R1 packets in one second.
+    /// R1 packets in one second, and packets of each kind that a rendezvous server forwards in one.
     pub r1_per_second: u32,
     /// I1 packets, or I2 packets, in one second above which the puzzle gets harder.
     pub easy_exchanges_per_second: u32,

@@ -88,6 +88,8 @@ pub struct Host {
     /// The clients of a rendezvous server, and when their registration ends.
     clients: BTreeMap<Hit, Instant>,
     relayed: Answers,
+    /// Calls of strangers keep nobody from telling where it has moved to.
+    relayed_updates: Answers,
     local: Option<LocalScopeState>,
     opportunistic: Opportunistic,
     agenda: BTreeSet<(Instant, Reason, Hit)>,
@@ -113,6 +115,7 @@ impl Host {
             checks: Checks::new(now),
             clients: BTreeMap::new(),
             relayed: Answers::default(),
+            relayed_updates: Answers::default(),
             opportunistic: Opportunistic::default(),
             agenda: BTreeSet::new(),
             outbox: Outbox::default(),

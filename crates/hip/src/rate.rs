@@ -2,10 +2,10 @@
 
 use crate::event::Refusal;
 use alloc::collections::BTreeMap;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use outlast_base::time::Instant;
 
-/// Packets that are answered for one address in a second, at most: many hosts may share an address.
+/// Packets that are answered for one address, or one network of IPv6, in a second, at most: many hosts may share an address.
 const FOR_ONE_ADDRESS: u32 = 128;
 
 /// Counts packets of one type by the second.
@@ -50,7 +50,8 @@ impl Load {
     }
 }
 
-/// Packets of this second, by address: anybody can write where a packet comes from.
+/// Packets of this second, by address of IPv4 or network of IPv6: anybody can write where a packet comes from, and a host
+/// of IPv6 has as many addresses as it likes in its network of 64 bits.
 ///
 /// Its user bounds the addresses: only a packet that is within another limit is noted.
 #[derive(Debug, Default)]
@@ -67,13 +68,13 @@ impl Addressed {
             self.packets.clear();
             self.second = second;
         }
-        self.packets.get(&address).copied().unwrap_or(0)
+        self.packets.get(&network(address)).copied().unwrap_or(0)
     }
 
     /// Notes a packet of `address`.
     pub(crate) fn note(&mut self, now: Instant, address: IpAddr) {
         let count = self.count(now, address).saturating_add(1);
-        self.packets.insert(address, count);
+        self.packets.insert(network(address), count);
     }
 }
 
@@ -112,6 +113,17 @@ impl Answers {
     }
 }
 
+/// The network of 64 bits of an address of IPv6; an address of IPv4 itself.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            let network = address.to_bits() >> 64 << 64;
+            Ipv6Addr::from_bits(network).into()
+        }
+    }
+}
+
 const fn second(now: Instant) -> u64 {
     now.as_nanos() / 1_000_000_000
 }
@@ -121,6 +133,17 @@ mod tests {
     use super::*;
     use core::net::Ipv4Addr;
     use outlast_base::time::Duration;
+
+    #[test]
+    fn a_network_of_ipv6_takes_the_share_of_one_address() {
+        let mut answers = Answers::default();
+        let now = Instant::from_millis(1_000);
+        let address = |number: u128| IpAddr::V6(Ipv6Addr::from_bits((0x2001_0db8 << 96) + number));
+        let one = (0..1_000).filter(|&it| answers.admit(now, address(it), 300).is_ok());
+        assert_eq!(one.count(), 128);
+        let other = answers.admit(now, address(1 << 64), 300);
+        assert!(other.is_ok(), "another network has its own");
+    }
 
     #[test]
     fn one_address_takes_its_share_and_all_of_them_the_limit() {

@@ -257,6 +257,10 @@ impl Host {
                 session.inherit(&mut context, former);
             }
         }
+        if self.peers.get(&peer).is_some_and(|peer| peer.registers) {
+            // Only an I2 of this host's own would have asked for the registration.
+            session.renewal.get_or_insert(now);
+        }
         let state = State::R2Sent {
             session: Box::new(session),
             until: now + R2_SENT,

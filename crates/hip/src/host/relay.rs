@@ -22,7 +22,11 @@ impl Host {
         }
         // Anybody can send these; the client checks what comes of them.
         let limit = self.config.limits.r1_per_second;
-        self.relayed.admit(now, path.remote, limit)?;
+        let relayed = match message.kind() {
+            PacketType::Update => &mut self.relayed_updates,
+            _ => &mut self.relayed,
+        };
+        relayed.admit(now, path.remote, limit)?;
         let (association, mut context) = self.lend(now, client).ok_or(Refusal::NoPath)?;
         let session = association.session().ok_or(Refusal::NoPath)?;
         let onward = rendezvous::path(session, now, context.locals).ok_or(Refusal::NoPath)?;

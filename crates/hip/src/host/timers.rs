@@ -81,8 +81,13 @@ impl Host {
                     self.close(now, peer);
                 }
             }
-            State::Closing { .. } | State::Closed { .. } | State::Failed { .. } => {
+            State::Closing { .. } | State::Closed { .. } => self.forget(peer),
+            State::Failed { .. } => {
                 self.forget(peer);
+                if self.peers.get(&peer).is_some_and(|peer| peer.registers) {
+                    // The server may be away for longer than an exchange lasts, and nobody else asks for it.
+                    self.begin(now, peer, None);
+                }
             }
             State::I1Sent { .. } | State::I2Sent { .. } => {}
         }

@@ -394,9 +394,18 @@ fn a_registration_is_renewed() {
     let mut network = with_server(1);
     network.run(Duration::from_secs(3600));
     assert_registered(&network);
+    assert_never_closed(&network);
     network.send(0, 1, b"first");
     network.run(Duration::from_secs(1));
     assert_eq!(network.received(1), [b"first"]);
+}
+
+/// A client whose registration ran out would be closed, and register anew.
+fn assert_never_closed(network: &Network) {
+    for node in 0..2 {
+        let closed = |event: &Event| matches!(event, Event::Closed { .. });
+        assert_eq!(network.count(node, closed), 0, "{node}");
+    }
 }
 
 /// True if a server grants a registration in this packet.
@@ -441,6 +450,7 @@ fn a_renewal_that_is_only_acknowledged_is_asked_for_again() {
     network.drain(2);
     network.run(Duration::from_secs(3_600));
     assert_registered(&network);
+    assert_never_closed(&network);
 }
 
 #[test]

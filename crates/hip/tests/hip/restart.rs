@@ -361,6 +361,26 @@ fn a_peer_that_never_answers_again_is_given_up() {
 /// A rendezvous server closes what was not renewed, and repeats its CLOSE for two minutes. An outage that ends then leaves
 /// its client CLOSED, and only the client can begin anew.
 #[test]
+fn a_client_registers_again_at_a_server_that_was_away_for_a_minute() {
+    let mut network = with_server(3);
+    let now = network.now;
+    for node in 0..2 {
+        let client = network.hit(node);
+        network.nodes[2].host.close(now, client);
+        network.drain(2);
+    }
+    network.run(Duration::from_secs(1));
+    let server = network.nodes[2].addresses[0];
+    network.filter = Box::new(move |packet| ![packet.source, packet.destination].contains(&server));
+    network.run(Duration::from_secs(60));
+    let registered = |network: &Network| network.nodes[2].host.registrations(network.now).count();
+    assert_eq!(registered(&network), 0, "the control");
+    network.filter = Box::new(|_| true);
+    network.run(Duration::from_secs(30));
+    assert_eq!(registered(&network), 2);
+}
+
+#[test]
 fn a_client_that_its_server_has_closed_registers_again() {
     for end in [1_030, 1_060, 1_090, 1_120, 1_140] {
         let mut network = with_server(3);
