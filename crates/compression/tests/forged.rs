@@ -229,7 +229,9 @@ fn forged_offers_get_no_more_than_they_cost_and_leave_nothing_behind() {
     let later = NOW + Duration::from_secs(1);
     agree(later, &mut ends);
     let [supervisor, mobile] = &mut ends;
-    let _ = mobile.handle_from_link(NOW, &offer);
+    let offered = later + Duration::from_millis(500);
+    let _ = mobile.handle_from_link(offered, &offer);
+    assert!(mobile.poll_transmit().is_some(), "an answer");
     let original = segment(NEAR, FAR, &[b'a'; 1_000]);
     let smaller = supervisor.handle_to_link(NOW, &original);
     let arrival = mobile.handle_from_link(NOW, &smaller.expect("it compresses"));

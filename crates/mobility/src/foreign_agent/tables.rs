@@ -3,7 +3,7 @@
 use super::ForeignLimits;
 use crate::transmit::LinkAddress;
 use crate::tunnel::{Outside, PlainTunnel, Tunnel};
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::net::{Ipv4Addr, SocketAddrV4};
 use outlast_base::time::{Duration, Instant};
 use outlast_wire::mobile_ip::RegistrationRequest;
@@ -64,7 +64,7 @@ pub(super) struct Pending {
     relayed: BTreeMap<Key, Relayed>,
     dues: BTreeSet<(Instant, Key)>,
     /// Answered requests, and when they are forgotten.
-    answered: VecDeque<(Instant, Key)>,
+    answered: BTreeSet<(Instant, Key)>,
     per_node: BTreeMap<LinkAddress, usize>,
 }
 
@@ -79,7 +79,7 @@ impl Pending {
             limits,
             relayed: BTreeMap::new(),
             dues: BTreeSet::new(),
-            answered: VecDeque::new(),
+            answered: BTreeSet::new(),
             per_node: BTreeMap::new(),
         }
     }
@@ -128,19 +128,27 @@ impl Pending {
             return None;
         }
         self.dues.remove(&(*until, key));
-        self.answered.push_back((now + BETWEEN_COPIES, key));
+        // An answer may be lost behind this agent: what its node repeats later than that is relayed.
+        let forgotten_at = request.since + BETWEEN_COPIES;
         let answered = Relayed::Answered(request.node);
-        match core::mem::replace(relayed, answered) {
+        let relayed = match forgotten_at > now {
+            true => {
+                self.answered.insert((forgotten_at, key));
+                core::mem::replace(relayed, answered)
+            }
+            false => self.remove(key)?,
+        };
+        match relayed {
             Relayed::Waiting { request, .. } => Some(request),
             Relayed::Answered(_) => None,
         }
     }
 
     fn forget_answered(&mut self, now: Instant) {
-        while let Some((at, key)) = self.answered.front().copied()
+        while let Some((at, key)) = self.answered.first().copied()
             && at <= now
         {
-            self.answered.pop_front();
+            self.answered.pop_first();
             self.remove(key);
         }
     }

@@ -95,8 +95,17 @@ struct Correspondent {
     stage: Stage,
     sequence: u16,
     used_at: Instant,
-    /// Time at which something was last believed of it that anybody can say in its name.
-    believed_at: Option<Instant>,
+    /// Times at which a request and an error were last believed of it, which anybody can send in its name.
+    believed_at: [Option<Instant>; 2],
+}
+
+/// A message of a correspondent's that carries no secret.
+#[derive(Clone, Copy, Debug)]
+enum Rumour {
+    /// The binding is to be refreshed.
+    Request,
+    /// The binding is not known.
+    Error,
 }
 
 /// All correspondents.
@@ -152,7 +161,7 @@ impl Correspondents {
             stage: Stage::Resting,
             sequence: cookie(&self.secret, u64::MAX) as u16,
             used_at: now,
-            believed_at: None,
+            believed_at: [None; 2],
         };
         new.begin(now);
         self.all.insert(correspondent, new);
@@ -301,7 +310,7 @@ impl Correspondents {
             }
             Message::BindingRefreshRequest => {
                 known.binding?;
-                known.believe(now)?;
+                known.believe(now, Rumour::Request)?;
                 known.begin_if_resting(now);
             }
             Message::BindingError {
@@ -310,7 +319,7 @@ impl Correspondents {
             } if *home_address == place.0 => {
                 // It has forgotten, or somebody says so: the tests will tell.
                 known.binding?;
-                known.believe(now)?;
+                known.believe(now, Rumour::Error)?;
                 known.binding = None;
                 known.forget_tokens();
                 known.begin_if_resting(now);
@@ -334,13 +343,14 @@ impl Correspondent {
         };
     }
 
-    /// Takes what carries no secret for true, unless something was a moment ago.
-    fn believe(&mut self, now: Instant) -> Option<()> {
+    /// Takes what carries no secret for true, unless one of its kind was a moment ago.
+    fn believe(&mut self, now: Instant, rumour: Rumour) -> Option<()> {
+        let believed_at = &mut self.believed_at[rumour as usize];
         let is_soon = |at| now.since(at) < BELIEVED_AGAIN_AFTER;
-        if self.believed_at.is_some_and(is_soon) {
+        if believed_at.is_some_and(is_soon) {
             return None;
         }
-        self.believed_at = Some(now);
+        *believed_at = Some(now);
         Some(())
     }
 
