@@ -199,7 +199,7 @@ impl Connection {
             Line::Opening
         } else if may_tell || !self.all_is_acknowledged() {
             Line::Running
-        } else if self.halves.iter().any(|half| half.losses > 0) {
+        } else if self.halves.iter().any(may_have_more) {
             Line::Settled
         } else {
             Line::Calm
@@ -803,4 +803,12 @@ fn cause_at_receiver(segment: &Segment<'_>, rcv_nxt: SeqNumber, window_is_closed
 /// The instant `nanos` before `at`.
 pub(crate) const fn back(at: Instant, nanos: u64) -> Instant {
     Instant::from_nanos(at.as_nanos().saturating_sub(nanos))
+}
+
+/// Packets of a host that make its connection more than one of a flood's.
+const MANY_PACKETS: u64 = 8;
+
+/// True if the host lost something or sent much: an outage that its receiver sees leaves nothing outstanding.
+const fn may_have_more(half: &Half) -> bool {
+    half.losses > 0 || half.sent > MANY_PACKETS
 }

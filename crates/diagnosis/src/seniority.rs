@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 pub(crate) enum Line {
     /// Only one host was heard, or nobody sent data.
     Opening,
-    /// All is acknowledged, and nothing was ever lost.
+    /// All is acknowledged, nothing was ever lost, and little was sent.
     Calm,
     /// All is acknowledged.
     Settled,
