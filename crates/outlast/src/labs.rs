@@ -8,7 +8,7 @@ use outlast_linux::user_namespace;
 use rustix::fs::Access;
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::thread;
 
 /// Makes labs possible, and Ctrl-C end them. To be called before the process has threads.
@@ -126,20 +126,36 @@ pub(crate) fn check_writable(file: &Path, option: &str) -> Result<(), Failure> {
 ///
 /// One below the working directory alone: what is missing elsewhere is more likely a slip, and root would make it.
 pub(crate) fn make_parent(file: &Path, option: &str) -> Result<(), Failure> {
-    match file.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => Ok(()),
-        Some(parent) if file.is_relative() => make_directory(parent, option),
-        Some(parent) if !parent.exists() => Err(Failure::Usage(format!(
-            "there is no directory {}: make it first, or name another place with {option}",
-            parent.display()
-        ))),
-        _ => Ok(()),
+    let Some(parent) = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    else {
+        return Ok(());
+    };
+    if is_below_working_directory(parent) {
+        return make_directory(parent, option);
     }
+    let missing = match parent.try_exists() {
+        Ok(true) => return Ok(()),
+        Ok(false) => "it is not there: make it first".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(Failure::Usage(format!(
+        "cannot write to the directory {}: {missing}, or name another place with {option}",
+        parent.display()
+    )))
 }
 
-/// Makes a directory to write to, and those above it below the working directory; `option` is where the user has named it.
+fn is_below_working_directory(path: &Path) -> bool {
+    let goes_up = path.components().any(|part| part == Component::ParentDir);
+    let is_below = || std::env::current_dir().is_ok_and(|current| path.starts_with(current));
+    !goes_up && (path.is_relative() || is_below())
+}
+
+/// Makes a directory to write to; `option` is where the user has named it. Below the working directory those above it are
+/// made, too.
 pub(crate) fn make_directory(directory: &Path, option: &str) -> Result<(), Failure> {
-    let made = match directory.is_relative() {
+    let made = match is_below_working_directory(directory) {
         true => fs::create_dir_all(directory),
         false if directory.is_dir() => Ok(()),
         false => fs::create_dir(directory),

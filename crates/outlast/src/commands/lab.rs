@@ -9,9 +9,11 @@ use crate::page;
 use crate::progress::Display;
 use crate::shown::{self, Wish};
 use crate::terminal;
+use anyhow::Context;
 use outlast_lab::{Lab, LabError, RunReport};
 use outlast_scenario::Scenario;
 use outlast_scenario::result::World;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -167,11 +169,19 @@ fn check(arguments: &Arguments, file: &Path, scenario: &Scenario) -> Result<(), 
     if arguments.control {
         shown::check_control(file, scenario)?;
     }
-    if let Some(report) = &arguments.report {
-        labs::check_writable(report, "--report")?;
+    if arguments.in_guest.is_some() {
+        // A guest has no other directories of its host than those of the scenario's files.
+        let report = arguments.report.as_deref().and_then(Path::parent);
+        for directory in arguments.capture.as_deref().into_iter().chain(report) {
+            fs::create_dir_all(directory)
+                .with_context(|| format!("cannot make {}", directory.display()))?;
+        }
     }
     if let Some(directory) = &arguments.capture {
         labs::make_directory(directory, "--capture")?;
+    }
+    if let Some(report) = &arguments.report {
+        labs::check_writable(report, "--report")?;
     }
     Ok(())
 }

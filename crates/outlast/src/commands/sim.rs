@@ -48,6 +48,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.control {
         shown::check_control(&arguments.file, &scenario)?;
     }
+    let directories = [
+        (&arguments.capture, "--capture"),
+        (&arguments.trace, "--trace"),
+    ];
+    for (directory, option) in directories {
+        if let Some(directory) = directory {
+            labs::make_directory(directory, option)?;
+        }
+    }
     if let Some(report) = &arguments.report {
         labs::check_writable(report, "--report")?;
     }
