@@ -68,18 +68,27 @@ impl SourceCode for Source {
 /// `text` without what moves a terminal's cursor, changes its colours or turns the direction of writing: each such character
 /// becomes a sign of as many bytes, so that places in the text stay where they are. `None` if nothing is to be replaced.
 fn shown(text: &str) -> Option<String> {
-    let is_harmful = |c: char| {
-        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        turns || c.is_control() && !matches!(c, '\n' | '\r' | '\t')
+    let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_harmful = |c: char, next: Option<char>| match c {
+        '\n' | '\t' => false,
+        // It ends a line of Windows; elsewhere the cursor goes back to the beginning.
+        '\r' => next != Some('\n'),
+        c => turns(c) || c.is_control(),
     };
     let sign = |c: char| match c.len_utf8() {
         1 => '?',
         2 => '\u{bf}',
         _ => char::REPLACEMENT_CHARACTER,
     };
-    let replaced = |c| if is_harmful(c) { sign(c) } else { c };
-    text.contains(is_harmful)
-        .then(|| text.chars().map(replaced).collect())
+    let mut shown = String::with_capacity(text.len());
+    let mut has_harmful = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_harmful = is_harmful(c, chars.peek().copied());
+        has_harmful |= is_harmful;
+        shown.push(if is_harmful { sign(c) } else { c });
+    }
+    has_harmful.then_some(shown)
 }
 
 /// One thing that is wrong, where it stands, and what to do about it.

@@ -50,7 +50,7 @@ fn no_unit_in_a_text() {
     assert_snapshot!(problems(&instead("\"1 MB\"", "\"5.5\"")));
 }
 
-/// Whoever follows the advice meets no other error.
+/// Advice that is followed meets no other error.
 #[test]
 fn the_advice_for_a_number_without_its_unit_is_sound() {
     let fields = [
@@ -84,14 +84,23 @@ fn the_advice_for_a_number_without_its_unit_is_sound() {
 /// A file may hold what would move a terminal's cursor or change its colours.
 #[test]
 fn no_control_character_of_a_file_reaches_the_terminal() {
-    for harm in ["\u{1b}[31m", "\u{7}", "\u{9b}2J", "\u{202e}"] {
+    for harm in [
+        "\u{1b}[31m",
+        "\u{7}",
+        "\u{9b}2J",
+        "\u{202e}",
+        "\r",
+        "\r \r\n",
+    ] {
         let faults = [
             instead("delay", &format!("d{harm}elay")),
             instead("\"1 MB\"", &format!("\"1 M{harm}B\"")),
             with("[link]", &format!("colour = 1 # {harm}")),
+            with("[link]", "\"\\rall is well\" = 1"),
         ];
         for text in faults {
             let said = problems(&text);
+            let said = said.replace("\r\n", "\n");
             let is_harmful = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
             assert!(!said.contains(is_harmful), "{said:?}");
         }
