@@ -140,12 +140,14 @@ pub(super) static WORK: Work = Work {
         ),
         run(
             "Figure 8",
-            "The same with exponentially distributed disconnections: M-TCP varies slightly more",
+            "The same with exponentially distributed disconnections: M-TCP varies slightly more (judged: that it varies more, \
+             not by how much)",
             &[(SIM, "figures-7-to-9"), (SIM, "section-6-1")],
         ),
         run(
             "Section 6.1",
-            "Over 5 hops M-TCP's times hardly vary, TCP's do widely, and some of TCP's transfers fail",
+            "Over 5 hops M-TCP's times hardly vary, TCP's do widely (judged: that TCP's vary more), and some of TCP's \
+             transfers fail",
             &[(SIM, "figures-7-to-9"), (SIM, "section-6-1")],
         ),
         run(
@@ -166,7 +168,8 @@ pub(super) static WORK: Work = Work {
         ),
         run(
             "Section 6.1",
-            "Over 15 hops both vary a great deal more than over 5, M-TCP much less than TCP in most cases",
+            "Over 15 hops both vary a great deal more than over 5, M-TCP much less than TCP in most cases (judged: that they \
+             vary more, and less, not by how much)",
             &[(SIM, "section-6-1")],
         ),
         not_run(
@@ -232,7 +235,7 @@ pub(super) static WORK: Work = Work {
         ),
         run(
             "Section 6.4",
-            "Forwarding takes a steady 31 µs for all sizes of packets (hardware: shown for this machine)",
+            "Forwarding takes a steady 31 µs for all sizes of packets (hardware: a column of the table shows this machine's)",
             &[(SIM, "figure-17-left")],
         ),
         not_run(
@@ -258,7 +261,7 @@ pub(super) static WORK: Work = Work {
         run(
             "Figure 17, right",
             "1 MB by the sender's buffer of 512 bytes to 16 kB (here from 1,024 bytes on): the cost of M-TCP \
-             vanishes at 16 kB (given: the 81 µs of processing are the paper's)",
+             vanishes at 16 kB (the 81 µs of processing are given; what they cost is a column of the table)",
             &[(SIM, "figure-17-right")],
         ),
         run(

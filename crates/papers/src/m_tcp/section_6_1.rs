@@ -23,8 +23,7 @@ pub struct Section61;
 /// Sizes of figures 7, 8, 10 and 11.
 const KILOBYTES: [u32; 2] = [500, 1_000];
 /// Reason for which the growth up to 500 kB is not shown.
-const WITHIN_CHANCE: &str = "the difference grows on average, from 167 to 276 ms at the quick extent, by less than chance makes of it. The paper's grows \
-    with the packets, which its supervisor host delays one by one; here none is delayed, and what is lost is lost by disconnections.";
+const WITHIN_CHANCE: &str = "the difference grows on average, from 167 to 276 ms at the quick extent, by less than chance makes of it.";
 
 const MECHANISMS: [Mechanism; 2] = [Mechanism::MTcp, Mechanism::None];
 

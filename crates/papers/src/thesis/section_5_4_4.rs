@@ -31,8 +31,8 @@ const THEN: [Profile; 4] = [
 const LATER: [Profile; 2] = [Profile::Linux24, Profile::Linux6];
 
 /// Reason for which transfers of a sender that ignores the closed window take longer.
-const HALVED_AGAIN: &str = "a sender that ignores the closed window sends again by its timer, and the agent's acknowledgement takes its first \
-    retransmission for received. That is progress: the next timeout, still in the same hand-off, halves the slow-start threshold once more, at a round trip of 1 s and \
+const HALVED_AGAIN: &str = "a sender that ignores the closed window sends again by its timer, and the agent \
+    acknowledges its first retransmission. That is progress: the next timeout, still in the same hand-off, halves the slow-start threshold once more, at a round trip of 1 s and \
     a hand-off of 3,050 ms from 6 segments to 2, where it stays at 6 without the scheme. The transfer then takes 83.0 s in place of 80.8 s.";
 
 const MECHANISMS: [Mechanism; 2] = [Mechanism::None, Mechanism::ZeroWindowAck];
