@@ -10,6 +10,7 @@ use outlast_base::time::{Duration, Instant};
 use outlast_hip::group::Group;
 use outlast_hip::{Config, Host, Protocol, Refusal, Transmit};
 use outlast_wire::hip::{Builder, Message, Notification, PacketType, Signature, kind};
+use std::net::IpAddr;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -65,14 +66,7 @@ fn i1(bencher: Bencher<'_, '_>, pace: Pace) {
     let mut builder = Builder::new(PacketType::I1, network.hit(0), network.hit(1));
     builder.push(kind::DH_GROUP_LIST, &[Group::P256.number()]);
     let (source, destination) = (address("203.0.113.66"), network.nodes[1].addresses[0]);
-    let mut payload = builder.finish().expect("it is short");
-    Builder::set_checksum(&mut payload, source, destination);
-    let packet = Transmit {
-        source,
-        destination,
-        protocol: Protocol::Hip,
-        payload,
-    };
+    let packet = sent(builder, source, destination);
     repeat(bencher, &mut network, &packet, pace);
 }
 
@@ -189,16 +183,21 @@ fn notify(bencher: Bencher<'_, '_>, pace: Pace) {
     };
     builder.push_with(kind::HIP_SIGNATURE, |out| signature.write(out));
     let [destination, source] = [0, 1].map(|node| network.nodes[node].addresses[0]);
+    let packet = sent(builder, source, destination);
+    repeat_at(bencher, &mut network, 0, &packet, pace);
+    assert!(network.nodes[0].host.counters().refused(Refusal::Signature) > 0);
+}
+
+/// The packet of `builder`, on its way between these addresses.
+fn sent(builder: Builder, source: IpAddr, destination: IpAddr) -> Transmit {
     let mut payload = builder.finish().expect("it is short");
     Builder::set_checksum(&mut payload, source, destination);
-    let packet = Transmit {
+    Transmit {
         source,
         destination,
         protocol: Protocol::Hip,
         payload,
-    };
-    repeat_at(bencher, &mut network, 0, &packet, pace);
-    assert!(network.nodes[0].host.counters().refused(Refusal::Signature) > 0);
+    }
 }
 
 #[divan::bench(args = Pace::ALL)]
@@ -223,14 +222,7 @@ fn relayed_i1(bencher: Bencher<'_, '_>, pace: Pace) {
     let mut builder = Builder::new(PacketType::I1, identity(9).hit(), network.hit(1));
     builder.push(kind::DH_GROUP_LIST, &[Group::P256.number()]);
     let (source, destination) = (address("203.0.113.66"), network.nodes[2].addresses[0]);
-    let mut payload = builder.finish().expect("it is short");
-    Builder::set_checksum(&mut payload, source, destination);
-    let packet = Transmit {
-        source,
-        destination,
-        protocol: Protocol::Hip,
-        payload,
-    };
+    let packet = sent(builder, source, destination);
     repeat_at(bencher, &mut network, 2, &packet, pace);
     assert!(network.nodes[2].host.counters().forwarded > 0);
 }

@@ -19,7 +19,7 @@ pub struct ByDetection;
 const TITLE: &str = "Figures 7 to 12 by M-TCP's own detection";
 
 /// Reason for which its own detection costs more than the word of the link.
-const UNTOLD: &str = "one of the link's queues is lost in each disconnection, which nobody tells the supervisor host before the mobile's marked acknowledgement \
+const UNTOLD: &str = "the link's queue is lost in each disconnection, and nobody tells the supervisor host so before the mobile's marked acknowledgement \
     has come: 60 ms on a way back of 8 kbit/s, and as long as the packet takes that is under way, up to 375 ms. The shorter the disconnections and the \
     cells, the more this is in proportion: 0.5 s every 5 s cost most.";
 
