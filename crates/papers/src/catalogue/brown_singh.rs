@@ -136,13 +136,20 @@ pub(super) static WORK: Work = Work {
             "Figure 7",
             "500 kB and 1 MB over 5 hops at 32 kbit/s with normally distributed disconnections: M-TCP is much \
              faster than TCP and close to the optimum",
-            &[(SIM, "figures-7-to-9")],
+            &[
+                (SIM, "figures-7-to-9"),
+                (SIM, "figures-7-to-12-by-detection"),
+            ],
         ),
         run(
             "Figure 8",
             "The same with exponentially distributed disconnections: M-TCP varies slightly more (judged: that it varies more, \
              not by how much)",
-            &[(SIM, "figures-7-to-9"), (SIM, "section-6-1")],
+            &[
+                (SIM, "figures-7-to-9"),
+                (SIM, "section-6-1"),
+                (SIM, "figures-7-to-12-by-detection"),
+            ],
         ),
         run(
             "Section 6.1",
@@ -159,12 +166,18 @@ pub(super) static WORK: Work = Work {
         run(
             "Figure 10",
             "500 kB and 1 MB over 15 hops with normally distributed disconnections: M-TCP is faster in most cases",
-            &[(SIM, "figures-10-and-11")],
+            &[
+                (SIM, "figures-10-and-11"),
+                (SIM, "figures-7-to-12-by-detection"),
+            ],
         ),
         run(
             "Figure 11",
             "The same with exponentially distributed disconnections",
-            &[(SIM, "figures-10-and-11")],
+            &[
+                (SIM, "figures-10-and-11"),
+                (SIM, "figures-7-to-12-by-detection"),
+            ],
         ),
         run(
             "Section 6.1",
@@ -183,7 +196,7 @@ pub(super) static WORK: Work = Work {
             "Figure 12",
             "12 MB with cell latencies of 5 minutes and disconnections of 1 minute: M-TCP is faster, \
              less so over 15 hops",
-            &[(SIM, "figure-12")],
+            &[(SIM, "figure-12"), (SIM, "figures-7-to-12-by-detection")],
         ),
         run(
             "Figure 13",
