@@ -14,6 +14,7 @@ mod places;
 mod settings;
 mod sockets;
 mod status;
+mod whereabouts;
 
 use crate::failure::Failure;
 use crate::operations::Operations;
@@ -43,6 +44,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use whereabouts::Whereabouts;
 
 /// Packets taken from one descriptor before the others have their turn.
 const BURST: usize = 64;
@@ -151,6 +153,7 @@ struct Daemon {
     unreached: BTreeSet<IpAddr>,
     /// Addresses of peers: the kernel is asked from where it would speak to them.
     destinations: Vec<IpAddr>,
+    whereabouts: Whereabouts,
     monitor: RouteMonitor,
     timer: Timer,
     poller: Poller,
@@ -181,7 +184,9 @@ impl Daemon {
             .map_err(|error| Failure::Capability(error.to_string()))?;
         prepare(&settings, host.hit()).map_err(Failure::Run)?;
         let control = control.map_or_else(|| settings.control(), Path::to_owned);
-        let mut daemon = Self::equip((kind, settings), file, &control, (host, tun))?;
+        let (whereabouts, known) = Whereabouts::open(&settings.device, &control);
+        host.recall(known);
+        let mut daemon = Self::equip((kind, settings), file, (&control, whereabouts), (host, tun))?;
         daemon.relocate(now).map_err(Failure::Run)?;
         for (peer, known) in daemon.settings.peers() {
             if known.registers {
@@ -195,7 +200,7 @@ impl Daemon {
     fn equip(
         (kind, settings): (Kind, Settings),
         config: PathBuf,
-        control: &Path,
+        (control, whereabouts): (&Path, Whereabouts),
         (host, tun): (Host, Tun),
     ) -> Result<Self, Failure> {
         let sender = RawSender::open(0, None).context("cannot send HIP and ESP")?;
@@ -226,6 +231,7 @@ impl Daemon {
             places: Places::default(),
             greeter: Greeter::open().context("cannot ask for routers")?,
             unreached: BTreeSet::new(),
+            whereabouts,
             monitor,
             timer,
             poller,
@@ -348,7 +354,8 @@ impl Daemon {
     /// Looks which addresses this host has now, and tells the host; whether they have changed.
     fn relocate(&mut self, now: Instant) -> anyhow::Result<bool> {
         let views = self.host.views().flat_map(|view| view.addresses);
-        let known: Vec<IpAddr> = views.map(|known| known.address).collect();
+        let last = self.host.whereabouts().flat_map(|(_, addresses)| addresses);
+        let known: Vec<IpAddr> = views.map(|known| known.address).chain(last).collect();
         let others = self.destinations.iter().chain(&known).copied();
         let surroundings = monitor::snapshot()?;
         let scope = self.settings.local_scope();
@@ -365,9 +372,11 @@ impl Daemon {
     /// Sends, delivers and tells all that the host has, and arms the timer.
     fn drain(&mut self, now: Instant) -> anyhow::Result<()> {
         self.put_out(now)?;
+        self.whereabouts.keep(now, &self.host);
         let next = [
             self.host.poll_timeout().map(|(at, _)| at),
             self.operations.poll_timeout(),
+            self.whereabouts.poll_timeout(),
         ];
         let next = next.into_iter().flatten().min();
         Ok(self.timer.set(next.map(|at| at.max(now)))?)
@@ -407,6 +416,7 @@ impl Daemon {
             if let Event::Readdressed { took, .. } = &event {
                 self.tally.note_readdressing(*took);
             }
+            self.whereabouts.note();
             tell(&event);
         }
         Ok(())

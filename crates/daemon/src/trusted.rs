@@ -8,9 +8,9 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Purpose of a file, by which it is trusted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -89,6 +89,34 @@ pub(crate) fn read(path: &Path, purpose: Purpose, longest: u64) -> Result<String
     let mut text = String::new();
     file.take(longest).read_to_string(&mut text)?;
     Ok(text)
+}
+
+/// Puts a file with `contents` in the place of the one at `path`. One that a crash has left half written goes first, and so
+/// does whatever somebody else has put there. Only this user may read the file.
+pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push("-new");
+    let new = PathBuf::from(new);
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)?;
+    file.write_all(contents)?;
+    std::fs::rename(&new, path)
+}
+
+/// The directory that the service manager gives this daemon for its state (`StateDirectory=`), if it does.
+pub(crate) fn state_directory() -> Option<PathBuf> {
+    let directories = std::env::var_os("STATE_DIRECTORY")?;
+    // Of several, which a colon separates, the first.
+    let first = std::env::split_paths(&directories).next()?;
+    first.is_absolute().then_some(first)
 }
 
 /// Reads a configuration file.

@@ -7,6 +7,7 @@ mod opportunistic;
 mod relay;
 mod revival;
 mod timers;
+mod whereabouts;
 
 #[cfg(test)]
 mod foreign_tests;
@@ -35,6 +36,7 @@ pub use opportunistic::stand_in;
 use outlast_base::time::Instant;
 use outlast_wire::hip::{EspHeader, Hit, Message, PacketType, kind};
 use rand_core::SeedableRng;
+use whereabouts::Whereabouts;
 
 /// An association, for a status page.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -80,6 +82,7 @@ pub struct Host {
     identity: Identity,
     random: ChaCha20Rng,
     peers: BTreeMap<Hit, Peer>,
+    whereabouts: Whereabouts,
     locals: Vec<IpAddr>,
     responder: Responder,
     associations: BTreeMap<Hit, Association>,
@@ -109,6 +112,7 @@ impl Host {
             identity,
             random,
             peers: BTreeMap::new(),
+            whereabouts: Whereabouts::default(),
             locals: Vec::new(),
             associations: BTreeMap::new(),
             spis: BTreeMap::new(),
@@ -131,6 +135,7 @@ impl Host {
     /// Replaces the peers that this host knows.
     pub fn set_peers(&mut self, peers: impl IntoIterator<Item = (Hit, Peer)>) {
         self.peers = peers.into_iter().collect();
+        self.whereabouts.keep(&self.peers);
         if let Some(LocalScopeState { identifiers, .. }) = &mut self.local {
             identifiers.set_configured(self.peers.iter().map(|(&hit, peer)| (hit, peer.lsi)));
             for &peer in self.associations.keys() {
@@ -558,8 +563,9 @@ impl Host {
         }
     }
 
-    /// Forgets an association.
+    /// Forgets an association, and knows from then on where the peer was.
     fn forget(&mut self, peer: Hit) {
+        self.note_whereabouts(peer);
         if let Some(association) = self.associations.remove(&peer) {
             for spi in &association.spis {
                 self.spis.remove(spi);
@@ -577,6 +583,7 @@ impl Host {
 
     /// Puts an association into another state; what waits stays.
     fn set_state(&mut self, peer: Hit, state: State) {
+        self.note_whereabouts(peer);
         match self.associations.get_mut(&peer) {
             Some(association) => association.state = state,
             None => {

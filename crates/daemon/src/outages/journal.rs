@@ -9,8 +9,8 @@ use super::REMEMBERED;
 use crate::status::Saved;
 use crate::trusted::{self, Purpose};
 use std::collections::VecDeque;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::OpenOptions;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The largest file that is read, in bytes.
@@ -27,10 +27,8 @@ pub(super) struct Journal {
 impl Journal {
     /// The journal of an interface's daemon; `None` without a directory for state (`STATE_DIRECTORY`).
     pub(super) fn of(interface: &str) -> Option<Self> {
-        let directories = std::env::var_os("STATE_DIRECTORY")?;
-        // Of several, which a colon separates, the first.
-        let first = std::env::split_paths(&directories).next()?;
-        first.is_absolute().then(|| Self::at(&first, interface))
+        let directory = trusted::state_directory()?;
+        Some(Self::at(&directory, interface))
     }
 
     fn at(directory: &Path, interface: &str) -> Self {
@@ -68,7 +66,7 @@ impl Journal {
                 text.push('\n');
             }
         }
-        let Err(error) = self.replace(&text) else {
+        let Err(error) = trusted::replace(&self.path, text.as_bytes()) else {
             return;
         };
         if !self.has_failed {
@@ -77,19 +75,6 @@ impl Journal {
         }
         self.has_failed = true;
     }
-
-    /// Puts a file with `text` in the journal's place. One that a crash has left half written goes first, and so does
-    /// whatever somebody else has put there.
-    fn replace(&self, text: &str) -> io::Result<()> {
-        let new = self.path.with_extension("outages-new");
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&new)?;
-        file.write_all(text.as_bytes())?;
-        fs::rename(&new, &self.path)
-    }
 }
 
 #[cfg(test)]
@@ -97,6 +82,7 @@ mod tests {
     use super::*;
     use crate::status::tests::sample;
     use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]

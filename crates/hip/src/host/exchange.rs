@@ -55,7 +55,7 @@ impl Host {
         self.settle(now, peer);
     }
 
-    /// Sends an I1 to some addresses of the peer: first to several, later to one at a time.
+    /// Sends an I1 to some addresses of the peer: first to several and to where the peer was last, later to one at a time.
     pub(super) fn send_i1(&mut self, peer: Hit, turn: usize) {
         let Some(known) = self.peers.get(&peer) else {
             return;
@@ -64,12 +64,21 @@ impl Host {
         let Some(packet) = initiator::i1(self.identity.hit(), receiver) else {
             return;
         };
-        let all = known.addresses.iter().chain(&known.rendezvous);
-        let paths = all.filter_map(|&to| Some((local_for(&self.locals, to)?, to)));
-        let paths: Vec<(IpAddr, IpAddr)> = paths.collect();
+        let listed: Vec<IpAddr> = known
+            .addresses
+            .iter()
+            .chain(&known.rendezvous)
+            .copied()
+            .collect();
+        let last = self.whereabouts.of(peer).iter().copied();
+        let last = last.filter(|address| !listed.contains(address));
+        let path = |to| Some((local_for(&self.locals, to)?, to));
+        let last: Vec<(IpAddr, IpAddr)> = last.filter_map(path).collect();
+        let mut paths: Vec<(IpAddr, IpAddr)> = listed.iter().copied().filter_map(path).collect();
         let chosen: Vec<_> = if turn == 0 {
-            paths.into_iter().take(PARALLEL_I1).collect()
+            paths.into_iter().take(PARALLEL_I1).chain(last).collect()
         } else {
+            paths.extend(last);
             let count = paths.len().max(1);
             paths.into_iter().skip(turn % count).take(1).collect()
         };
@@ -128,6 +137,7 @@ impl Host {
         let session = known.and_then(Association::any_session);
         let mut last = session.into_iter().flat_map(|it| &it.addresses.known);
         let is_called = self.peers.get(&peer).is_some_and(is_listed)
+            || self.whereabouts.of(peer).contains(&address)
             || self.is_pending_at(peer, address)
             || draft.is_some_and(|draft| draft.path.remote == address)
             || last.any(|known| known.address == address);

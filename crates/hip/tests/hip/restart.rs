@@ -173,6 +173,84 @@ fn a_restarted_host_without_addresses_is_found_once_the_idle_survivor_speaks() {
     }
 }
 
+/// Addresses of the former process let the restarted host begin, whether the survivor is idle or not.
+#[test]
+fn a_restarted_host_that_recalls_its_peer_begins_by_itself() {
+    for node in 0..2 {
+        let survivor = 1 - node;
+        for senders in [&[node][..], &[node, survivor][..]] {
+            for pause in [0, 30, 3_000, 600_000] {
+                let mut network = conversation(14);
+                network.run(Duration::from_millis(pause));
+                let recalled: Vec<_> = network.nodes[node].host.whereabouts().collect();
+                let at = network.nodes[survivor].addresses[0];
+                let case = format!("{node}, {senders:?}, {pause}");
+                assert_eq!(recalled, [(network.hit(survivor), vec![at])], "{case}");
+                let own = network.nodes[node].addresses.clone();
+                restart(&mut network, node, &own, false);
+                network.nodes[node].host.recall(recalled);
+                let took = time_to_recover(&mut network, senders);
+                assert!(took <= LIMIT, "{case}: {took:?}");
+                network.assert_data_flows(0, 1);
+            }
+        }
+    }
+}
+
+/// The address of a listed peer outlives the association: data after its end begins another one.
+#[test]
+fn a_peer_without_a_listed_address_is_called_again_after_its_association_was_closed() {
+    for closes in 0..2 {
+        let mut network = Network::pair(15);
+        let mobile = network.hit(0);
+        network.nodes[1].host.set_peers([(mobile, Peer::default())]);
+        network.assert_data_flows(0, 1);
+        let (now, other) = (network.now, network.hit(1 - closes));
+        network.nodes[closes].host.close(now, other);
+        network.drain(closes);
+        network.run(Duration::from_secs(600));
+        assert_eq!(network.state(1, 0), None, "{closes}");
+        let took = time_to_recover(&mut network, &[1]);
+        assert!(took <= LIMIT, "{closes}: {took:?}");
+    }
+}
+
+/// A hint only: whoever is there now gets I1 packets alone, to which nobody but the peer has an answer.
+#[test]
+fn a_host_where_a_recalled_peer_was_gets_no_data() {
+    let mut network = conversation(16);
+    network.run(Duration::from_secs(1));
+    let (mobile, unlisted) = (network.hit(0), identity(9).hit());
+    let former = network.nodes[0].addresses.clone();
+    network.filter = Box::new(|_| false);
+    network.move_to(0, &[address("198.51.100.7")]);
+    network.filter = Box::new(|_| true);
+    let own = network.nodes[1].addresses.clone();
+    let recalled = [(mobile, former.clone()), (unlisted, former.clone())];
+    restart(&mut network, 1, &own, false);
+    network.nodes[1].host.recall(recalled.clone());
+    let known: Vec<_> = network.nodes[1].host.whereabouts().collect();
+    assert_eq!(known, recalled[..1], "the other one is not listed");
+    let before = network.sent.len();
+    for round in 0..30_u32 {
+        network.send(1, 0, &round.to_be_bytes());
+        network.run(Duration::from_millis(100));
+    }
+    let sent = &network.sent[before..];
+    let to_former = |packet: &&Transmit| former.contains(&packet.destination);
+    let kinds: Vec<_> = sent
+        .iter()
+        .filter(|(_, from, _)| *from == 1)
+        .map(|(_, _, packet)| packet)
+        .filter(to_former)
+        .map(kind_of)
+        .collect();
+    assert!(
+        !kinds.is_empty() && kinds.iter().all(|kind| *kind == Some(PacketType::I1)),
+        "{kinds:?}"
+    );
+}
+
 /// The example of `docs/hip.md`: the fixed host knows the tag of the mobile one alone, and learns its address.
 #[test]
 fn a_fixed_host_without_addresses_is_found_after_a_restart_and_finds_its_peer() {

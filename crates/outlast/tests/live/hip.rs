@@ -7,6 +7,7 @@ mod flood;
 mod local_scope;
 mod moving;
 mod operating;
+mod restarting;
 
 use crate::operating::heard;
 use crate::support::{Place, again, report};
