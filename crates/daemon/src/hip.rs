@@ -425,6 +425,7 @@ impl Daemon {
     /// Tells the peers that this host goes.
     fn end(&mut self, now: Instant) -> anyhow::Result<()> {
         self.operations.service().stopping(now);
+        self.whereabouts.write(now, &self.host);
         let peers: Vec<Hit> = self.host.views().map(|view| view.peer).collect();
         for peer in peers {
             self.host.close(now, peer);

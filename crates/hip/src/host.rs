@@ -135,7 +135,6 @@ impl Host {
     /// Replaces the peers that this host knows.
     pub fn set_peers(&mut self, peers: impl IntoIterator<Item = (Hit, Peer)>) {
         self.peers = peers.into_iter().collect();
-        self.whereabouts.keep(&self.peers);
         if let Some(LocalScopeState { identifiers, .. }) = &mut self.local {
             identifiers.set_configured(self.peers.iter().map(|(&hit, peer)| (hit, peer.lsi)));
             for &peer in self.associations.keys() {
@@ -143,6 +142,7 @@ impl Host {
             }
         }
         self.apply_bound();
+        self.whereabouts.keep(&self.peers);
     }
 
     /// The LSI that stands for a peer here.

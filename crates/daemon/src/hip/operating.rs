@@ -117,6 +117,7 @@ impl Daemon {
                 .move_metrics(next.metrics.as_ref(), &self.poller)?;
         }
         self.host.set_peers(next.peers());
+        self.whereabouts.note();
         self.destinations = next.destinations();
         self.settings = next;
         self.relocate(now)?;

@@ -1,5 +1,5 @@
-//! The file of where listed peers were last, by which a daemon that is started again calls those that it lists no
-//! address of.
+//! The file of listed peers' last addresses, by which a daemon that is started again calls those that it lists no address
+//! of.
 //!
 //! One line a peer: its tag and its addresses, the preferred one first. The file is written anew when they have changed, at
 //! most once a second, and put in the place of the old one as a whole. Nobody needs it: one that cannot be read or written is
@@ -17,22 +17,25 @@ use std::path::{Path, PathBuf};
 const LARGEST: u64 = 4 << 20;
 /// The file is written no more often.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Pause before another attempt, after one that has failed.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// The file, and what it says.
 #[derive(Debug)]
 pub(super) struct Whereabouts {
     path: PathBuf,
     written: String,
-    /// Something has happened to a peer since then.
+    /// True once something has happened to a peer since then.
     is_behind: bool,
     may_write_at: Instant,
-    /// It was told that the file cannot be written.
+    /// True once it was told that the file cannot be written.
     has_failed: bool,
 }
 
 impl Whereabouts {
-    /// The file in the directory for state (`STATE_DIRECTORY`), or beside the control socket without one; and what an
-    /// earlier daemon has written there.
+    /// Opens the file, and says what an earlier daemon has written there.
+    ///
+    /// It is in the directory for state (`STATE_DIRECTORY`), or beside the control socket without one.
     pub(super) fn open(device: &str, control: &Path) -> (Self, Vec<(Hit, Vec<IpAddr>)>) {
         let beside = || control.with_extension("peers");
         let state = trusted::state_directory();
@@ -67,25 +70,35 @@ impl Whereabouts {
         self.is_behind = true;
     }
 
-    /// Writes down where the peers are now, if that has changed and the last time is a second ago.
+    /// Writes down where the peers are now, if that may have changed and the last time is a second ago.
     pub(super) fn keep(&mut self, now: Instant, host: &Host) {
-        if !self.is_behind || now < self.may_write_at {
-            return;
+        if self.is_behind && now >= self.may_write_at {
+            self.write(now, host);
         }
-        self.is_behind = false;
+    }
+
+    /// Writes down where the peers are now, if that has changed.
+    pub(super) fn write(&mut self, now: Instant, host: &Host) {
         let text = text(host.whereabouts());
         if text == self.written {
+            self.is_behind = false;
             return;
         }
-        self.may_write_at = now + PAUSE;
         let outcome = trusted::replace(&self.path, text.as_bytes());
-        self.written = text;
-        if let Err(error) = outcome {
-            if !self.has_failed {
-                let path = self.path.display();
-                tracing::warn!("where peers are is not kept in {path}: {error}");
+        self.is_behind = outcome.is_err();
+        match outcome {
+            Ok(()) => {
+                self.written = text;
+                self.may_write_at = now + PAUSE;
             }
-            self.has_failed = true;
+            Err(error) => {
+                self.may_write_at = now + PAUSE_AFTER_FAILURE;
+                if !self.has_failed {
+                    let path = self.path.display();
+                    tracing::warn!("where peers are is not kept in {path}: {error}");
+                }
+                self.has_failed = true;
+            }
         }
     }
 
@@ -136,6 +149,44 @@ mod tests {
             text(known.into_iter()),
             format!("{PEER} 192.0.2.7 2001:db8::7\n")
         );
+    }
+
+    #[test]
+    fn what_has_changed_is_written_at_most_once_a_second_and_after_a_failure_again() {
+        use outlast_hip::identity::{Algorithm, Identity};
+        use outlast_hip::{Config, Peer};
+        let place = tempfile::tempdir().expect("a directory");
+        let path = place.path().join("missing").join("hip0.peers");
+        let (mut file, known) = Whereabouts::open_at(path.clone());
+        assert_eq!(known, []);
+        let peer = Hit::from(PEER.parse::<Ipv6Addr>().expect("a tag"));
+        let mut now = Instant::ZERO + Duration::from_secs(1);
+        let identity = Identity::from_seed(Algorithm::EcdsaP256, [1; 32]).expect("a key");
+        let mut host = Host::new(now, Config::default(), identity, [1; 32]);
+        host.set_peers([(peer, Peer::default())]);
+        let move_to = |host: &mut Host, address: &str| {
+            host.recall([(peer, vec![address.parse().expect("an address")])]);
+        };
+        move_to(&mut host, "192.0.2.7");
+        file.note();
+        file.keep(now, &host);
+        assert_eq!(file.poll_timeout(), Some(now + PAUSE_AFTER_FAILURE));
+        fs::create_dir(place.path().join("missing")).expect("ours");
+        now += PAUSE_AFTER_FAILURE;
+        file.keep(now, &host);
+        let written = || fs::read_to_string(&path).expect("it is there");
+        assert_eq!(written(), format!("{PEER} 192.0.2.7\n"));
+        assert_eq!(file.poll_timeout(), None);
+        move_to(&mut host, "192.0.2.8");
+        file.note();
+        file.keep(now, &host);
+        assert_eq!(file.poll_timeout(), Some(now + PAUSE));
+        assert_eq!(written(), format!("{PEER} 192.0.2.7\n"), "too soon");
+        file.keep(now + PAUSE, &host);
+        assert_eq!(written(), format!("{PEER} 192.0.2.8\n"));
+        move_to(&mut host, "192.0.2.9");
+        file.write(now + PAUSE, &host);
+        assert_eq!(written(), format!("{PEER} 192.0.2.9\n"), "before it ends");
     }
 
     #[test]

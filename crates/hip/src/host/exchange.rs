@@ -55,7 +55,7 @@ impl Host {
         self.settle(now, peer);
     }
 
-    /// Sends an I1 to some addresses of the peer: first to several and to where the peer was last, later to one at a time.
+    /// Sends an I1 to some addresses of the peer: first to several, where it was last among them, later to one at a time.
     pub(super) fn send_i1(&mut self, peer: Hit, turn: usize) {
         let Some(known) = self.peers.get(&peer) else {
             return;
@@ -64,25 +64,22 @@ impl Host {
         let Some(packet) = initiator::i1(self.identity.hit(), receiver) else {
             return;
         };
-        let listed: Vec<IpAddr> = known
-            .addresses
-            .iter()
-            .chain(&known.rendezvous)
-            .copied()
-            .collect();
-        let last = self.whereabouts.of(peer).iter().copied();
-        let last = last.filter(|address| !listed.contains(address));
-        let path = |to| Some((local_for(&self.locals, to)?, to));
-        let last: Vec<(IpAddr, IpAddr)> = last.filter_map(path).collect();
-        let mut paths: Vec<(IpAddr, IpAddr)> = listed.iter().copied().filter_map(path).collect();
-        let chosen: Vec<_> = if turn == 0 {
-            paths.into_iter().take(PARALLEL_I1).chain(last).collect()
-        } else {
-            paths.extend(last);
-            let count = paths.len().max(1);
-            paths.into_iter().skip(turn % count).take(1).collect()
-        };
-        for path in chosen {
+        let mut places: Vec<IpAddr> = self.whereabouts.of(peer).to_vec();
+        for &listed in known.addresses.iter().chain(&known.rendezvous) {
+            if !places.contains(&listed) {
+                places.push(listed);
+            }
+        }
+        let path = |&to: &IpAddr| Some((local_for(&self.locals, to)?, to));
+        let mut paths: Vec<(IpAddr, IpAddr)> = places.iter().filter_map(path).collect();
+        if turn == 0 {
+            paths.truncate(PARALLEL_I1);
+        } else if !paths.is_empty() {
+            let count = paths.len();
+            paths.rotate_left(turn % count);
+            paths.truncate(1);
+        }
+        for path in paths {
             self.outbox.hip(path, &packet);
         }
     }

@@ -251,6 +251,45 @@ fn a_host_where_a_recalled_peer_was_gets_no_data() {
     );
 }
 
+/// Three I1 packets at once are the most (section 6.6.1), and the last address is among them.
+#[test]
+fn the_last_address_is_called_among_the_first_three() {
+    let mut network = conversation(17);
+    network.run(Duration::from_secs(1));
+    let (mobile, own) = (network.hit(0), network.nodes[1].addresses.clone());
+    let recalled: Vec<_> = network.nodes[1].host.whereabouts().collect();
+    let last = recalled[0].1[0];
+    restart(&mut network, 1, &own, false);
+    let listed = [1, 2, 3, 4].map(|host| address(&format!("198.51.100.{host}")));
+    let known = Peer {
+        addresses: listed.to_vec(),
+        ..Peer::default()
+    };
+    network.nodes[1].host.set_peers([(mobile, known)]);
+    network.nodes[1].host.recall(recalled);
+    let before = network.sent.len();
+    network.send(1, 0, b"first");
+    let called: Vec<_> = network.sent[before..]
+        .iter()
+        .map(|(_, _, packet)| packet.destination)
+        .collect();
+    assert_eq!(called, [last, listed[0], listed[1]]);
+}
+
+/// A peer that has named a new address and not answered from it yet is somewhere, too.
+#[test]
+fn a_peer_amid_a_move_is_somewhere() {
+    let mut network = conversation(18);
+    network.run(Duration::from_secs(1));
+    let (mobile, new) = (network.hit(0), address("198.51.100.7"));
+    // Nothing comes back to the mobile host: its new address stays unverified.
+    network.filter = Box::new(move |packet| packet.destination != new);
+    network.move_to(0, &[new]);
+    network.run(Duration::from_millis(300));
+    let known: Vec<_> = network.nodes[1].host.whereabouts().collect();
+    assert_eq!(known, [(mobile, vec![new])]);
+}
+
 /// The example of `docs/hip.md`: the fixed host knows the tag of the mobile one alone, and learns its address.
 #[test]
 fn a_fixed_host_without_addresses_is_found_after_a_restart_and_finds_its_peer() {

@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 /// Time within which the restarted host's own connection carries data.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// After so long without a packet a peer is not asked for a sign of life.
+/// Time without a packet after which no peer is asked for a sign of life.
 const IDLE: Duration = Duration::from_secs(3);
 
 /// Has the fixed host connect to the mobile one's tag, and read what the listener there says.
