@@ -119,7 +119,7 @@ pub(crate) fn decide(machine: &Machine, named: &[String]) -> Result<Proposal, Re
             .map(|interface| gateway(machine, interface, is_end))
             .collect();
     }
-    proposal.hooks = hooks(machine, &proposal.gateways);
+    proposal.hooks = hooks(machine, &proposal.gateways, &proposal.agent);
     proposal.notes = notes(machine, &proposal);
     Ok(proposal)
 }
@@ -200,20 +200,21 @@ fn gateway(machine: &Machine, interface: &Interface, is_end: bool) -> Gateway {
     }
 }
 
-fn hooks(machine: &Machine, gateways: &[Gateway]) -> Vec<Hook> {
+/// The hooks that tell the gateways, or the agent of these interfaces, of what they cannot see themselves.
+fn hooks(machine: &Machine, gateways: &[Gateway], agent: &[String]) -> Vec<Hook> {
     let mut hooks = Vec::new();
     let services = &machine.services;
-    let kind = |gateway: &Gateway| {
-        machine
-            .interface(&gateway.interface)
-            .map(|found| found.kind)
-    };
-    if services.network_manager && !gateways.is_empty() {
+    let kind_of = |interface: &str| machine.interface(interface).map(|found| found.kind);
+    let kind = |gateway: &Gateway| kind_of(&gateway.interface);
+    let mut watched = gateways
+        .iter()
+        .map(|gateway| &gateway.interface)
+        .chain(agent)
+        .peekable();
+    if services.network_manager && watched.peek().is_some() {
         hooks.push(Hook::NetworkManager);
     }
-    let has_modem = gateways
-        .iter()
-        .any(|gateway| kind(gateway) == Some(Kind::Modem));
+    let has_modem = watched.any(|interface| kind_of(interface) == Some(Kind::Modem));
     if services.modem_manager && has_modem {
         hooks.push(Hook::ModemManager);
     }

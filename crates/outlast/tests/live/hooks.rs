@@ -128,6 +128,26 @@ fn networkmanager_tells_of_its_interface() {
 }
 
 #[test]
+fn an_agent_beside_the_hosts_tcp_is_told_of_every_interface() {
+    let host = Host::new("host");
+    let told = |state: &str, link: &str| format!("notify {state} --interface host --link {link}");
+    let said = host.says("networkmanager", &["wlan0", "down"]);
+    assert_eq!(said, [told("down", "wlan0")]);
+    let said = host.says(
+        "modemmanager",
+        &["Modem/0", "Bearer/1", "wwan0", "connected"],
+    );
+    assert_eq!(said, [told("up", "wwan0")]);
+    // A gateway beside it hears of its own interface, also if the agent watches others alone.
+    let _gateway = UnixListener::bind(host.path().join("wwan0.sock")).expect("ours");
+    let refusing = "echo \"$*\" >>\"$OUTLAST_RUN/said\"; case $* in *--link*) exit 1 ;; esac";
+    host.program("outlast", refusing);
+    let said = host.says("networkmanager", &["wwan0", "up"]);
+    let to_gateway = "notify up --interface wwan0".to_owned();
+    assert_eq!(said, [told("up", "wwan0"), to_gateway]);
+}
+
+#[test]
 fn modemmanager_tells_of_its_connection() {
     let host = Host::new("wwan0");
     let objects = [

@@ -201,6 +201,10 @@ fn the_end_of_a_vpn_gets_a_gateway_on_the_tunnel() {
 fn a_wired_server_gets_the_agent_where_its_kernel_has_what_that_needs() {
     let mut server = machine([uplink("ens3", Kind::Ethernet)]);
     assert_eq!(shown(decide(&server, &[])), "Server: agent ens3");
+    server.services.network_manager = true;
+    let shown_with_hook = shown(decide(&server, &[]));
+    assert_eq!(shown_with_hook, "Server: agent ens3 NetworkManager");
+    server.services.network_manager = false;
     server.kernel = "5.10.0-30-amd64".into();
     let old = decide(&server, &[]).expect("a server");
     assert_eq!(old.notes.len(), 1, "{old:?}");
