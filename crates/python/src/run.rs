@@ -7,7 +7,7 @@ use outlast_scenario::ScenarioError;
 use outlast_scenario::result::{RunResult, ScenarioResult, World};
 use outlast_sim::{SimError, Simulation};
 use outlast_sweep::output::{self, Detail};
-use outlast_sweep::{Run, refusal};
+use outlast_sweep::{Column, Datum, Kind, Run, refusal};
 use pyo3::prelude::*;
 
 /// Steps of a simulation between two looks for signals: some tens of milliseconds.
@@ -99,30 +99,37 @@ impl RunResults {
         serde_json::to_string_pretty(&self.result).map_err(|error| error::of_json(&error))
     }
 
-    /// The table `name` of the runs, or of those without Outlast: "runs", "outages" or "flows".
-    fn table(&self, name: &str, control: bool) -> PyResult<Table> {
+    /// The table `name`: "runs", "outages" or "flows". With `control` it has the runs without Outlast alone, with the
+    /// opposite the others alone, and all of them otherwise; a column says which ones.
+    #[pyo3(signature = (name, control))]
+    fn table(&self, name: &str, control: Option<bool>) -> PyResult<Table> {
         let detail = Detail::ALL.into_iter().find(|detail| detail.name() == name);
         let columns = detail.map_or_else(
             || output::run_columns(Vec::new()),
             |detail| detail.columns(Vec::new()),
         );
         // All are repetitions of one cell.
-        let mut builder = Builder::new(&columns[1..]);
-        let runs = match control {
-            true => &self.result.control,
-            false => &self.result.runs,
-        };
-        for (repetition, result) in (0..).zip(runs) {
-            let run = Run {
-                cell: 0,
-                repetition,
-            };
-            match detail {
-                None => builder.push(&output::run_row(run, &[], result)[1..])?,
-                Some(detail) => {
-                    for row in detail.rows(run, &[], result) {
-                        builder.push(&row[1..])?;
-                    }
+        let columns = columns.iter().skip(1).cloned();
+        let columns: Vec<Column> = columns
+            .chain([Column::new("control", Kind::Flag)])
+            .collect();
+        let mut builder = Builder::new(&columns);
+        for (runs, is_control) in [(&self.result.runs, false), (&self.result.control, true)] {
+            if control.is_some_and(|wanted| wanted != is_control) {
+                continue;
+            }
+            for (repetition, result) in (0..).zip(runs) {
+                let run = Run {
+                    cell: 0,
+                    repetition,
+                };
+                let rows = match detail {
+                    None => Vec::from([output::run_row(run, &[], result)]),
+                    Some(detail) => detail.rows(run, &[], result),
+                };
+                for mut row in rows {
+                    row.push(Datum::Flag(is_control));
+                    builder.push(&row[1..])?;
                 }
             }
         }

@@ -152,3 +152,65 @@ def test_pandas_frames_have_types(ferry: dict[str, Any]) -> None:
     assert isinstance(frame, pandas.DataFrame)
     assert frame["completed"].dtype == bool
     assert frame["elapsed_s"].dtype == "float64"
+
+
+def test_simulate_is_the_name_and_run_an_alias(ferry: dict[str, Any]) -> None:
+    assert outlast.simulate(ferry).to_json() == outlast.run(ferry).to_json()
+    assert outlast.run.__doc__ is not None and "simulate" in outlast.run.__doc__
+
+
+def test_a_table_says_which_runs_are_the_control(ferry: dict[str, Any]) -> None:
+    ferry["run"] = {"repeat": 2}
+    result = outlast.simulate(ferry, control=True)
+    frame = result.to_pandas()
+    assert list(frame["control"]) == [False, False, True, True]
+    assert list(frame["gateway"]) == ["hold", "hold", "none", "none"]
+    assert list(frame["seed"]) == [run.seed for run in [*result.runs, *result.control]]
+    means = frame.groupby("control")["elapsed_s"].mean()
+    assert means[False] < means[True]
+    for wanted, runs in ((False, result.runs), (True, result.control)):
+        rows = result.table(control=wanted).to_dict()
+        assert rows["elapsed_s"] == [run.elapsed_s for run in runs]
+        assert rows["control"] == [wanted] * 2
+    assert result.to_pandas("outages")["control"].tolist() == [False, False, True, True]
+
+
+def test_a_result_draws_each_first_byte(
+    monkeypatch: pytest.MonkeyPatch, ferry: dict[str, Any]
+) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    ferry["run"] = {"repeat": 2}
+    result = outlast.simulate(ferry, control=True)
+    ax = result.plot()
+    drawn = {points.get_label(): points.get_offsets() for points in ax.collections}
+    assert sorted(drawn) == ["hold", "without Outlast"]
+    for label, runs in (("hold", result.runs), ("without Outlast", result.control)):
+        times = [outage.resume_s for run in runs for outage in run.outages]
+        assert [float(point[1]) for point in drawn[label]] == pytest.approx(times)
+    assert result.plot(ax) is ax
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install matplotlib.*outlast\[plot\]"):
+        result.plot()
+
+
+def test_what_never_resumed_is_drawn_as_such(ferry: dict[str, Any]) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    ferry["outlast"] = {"gateway": "none"}
+    ferry["run"] = {"deadline": "4600 ms"}
+    ax = outlast.simulate(ferry).plot()
+    labels = [points.get_label() for points in ax.collections]
+    assert "without Outlast: not resumed" in labels
+    del ferry["link"]["outages"]
+    assert outlast.simulate(ferry).plot().get_ylabel() == "time (s)"
+
+
+def test_a_notebook_shows_a_row_for_each_run(ferry: dict[str, Any]) -> None:
+    scenario = outlast.Scenario({**ferry, "name": "<b>ferry</b>", "run": {"repeat": 12}})
+    shown = outlast.simulate(scenario, control=True)._repr_html_()
+    assert shown.count("<tr>") == 1 + 20 and "and 4 more" in shown
+    assert "without Outlast" in shown and "<td>hold</td>" in shown
+    assert "<b>ferry" not in shown and "&lt;b&gt;ferry&lt;/b&gt;" in shown

@@ -7,12 +7,19 @@
 ...     workload={"kind": "bulk", "bytes": "2 MB"},
 ...     outlast={"gateway": "hold"},
 ... )
->>> run = outlast.run(scenario).runs[0]
+>>> run = outlast.simulate(scenario).runs[0]
 >>> run.completed
 True
 """
 
-from outlast._errors import KernelError, OutlastError, Problem, ScenarioError, SweepError
+from outlast._errors import (
+    KernelError,
+    OutlastError,
+    Problem,
+    ScenarioError,
+    SweepError,
+    TraceError,
+)
 from outlast._native import VERSION as __version__
 from outlast._results import (
     DroppedPackets,
@@ -23,9 +30,10 @@ from outlast._results import (
     Run,
     Traffic,
 )
-from outlast._scenario import Scenario, run
+from outlast._scenario import Scenario, run, simulate
 from outlast._sweep import Sweep, SweepResult, sweep
 from outlast._table import Table
+from outlast._trace import StalledFlow, Trace, TracedOutage, trace
 
 __all__ = [
     "DroppedPackets",
@@ -40,11 +48,17 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Sweep",
+    "StalledFlow",
     "SweepError",
     "SweepResult",
     "Table",
+    "Trace",
+    "TraceError",
+    "TracedOutage",
     "Traffic",
     "__version__",
     "run",
+    "simulate",
     "sweep",
+    "trace",
 ]

@@ -98,5 +98,9 @@ class KernelError(OutlastError, RuntimeError):
     """
 
 
+class TraceError(OutlastError, RuntimeError):
+    """Captures of which nothing could be read, or a command that is missing. The text is that of the command."""
+
+
 class SweepError(OutlastError, RuntimeError):
     """A sweep whose runs cannot be stored, sent or gathered."""

@@ -150,8 +150,12 @@ class Result:
         """The document that `outlast sim --json` prints, or `outlast lab --kernel`."""
         return self._native.to_json()
 
-    def table(self, name: str = "runs", *, control: bool = False) -> Table:
-        """The table `name`: "runs", "outages" or "flows"; with `control`, of the control runs."""
+    def table(self, name: str = "runs", *, control: bool | None = None) -> Table:
+        """The table `name`: "runs", "outages" or "flows".
+
+        The column `control` is true for the runs without Outlast, which are the last ones. With `control=True` the
+        table has them alone, with `control=False` the others alone.
+        """
         if name not in ("runs", "outages", "flows"):
             raise ValueError(f'there is no table "{name}"; there are "runs", "outages" and "flows"')
         return Table(self._native.table(name, control))
@@ -168,12 +172,28 @@ class Result:
         """The table `name` as a `polars.DataFrame`."""
         return self.table(name).to_polars()
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draws the time from the end of each outage to the first new byte, without and with Outlast.
+
+        An empty triangle is an outage after which no byte came for so long, until the next one or the end of the run.
+        Without outages, the runs' times are drawn. `ax` are axes of Matplotlib, made if there are none, and returned.
+        """
+        from outlast import _plot
+
+        return _plot.draw(self, ax)
+
+    def _repr_html_(self) -> str:
+        from outlast import _plot
+
+        return _plot.html_of(self)
+
     def __repr__(self) -> str:
         completed = sum(run.completed for run in self.runs)
         return f"<outlast.Result of {self.scenario!r}: {completed} of {len(self.runs)} runs completed>"
 
 
-def _of(kind: Callable[..., T], document: dict[str, Any]) -> T:
+def of(kind: Callable[..., T], document: dict[str, Any]) -> T:
+    """A `kind` of the fields of a document."""
     # A later version of the command may have more fields.
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in document.items() if name in known})
@@ -181,15 +201,15 @@ def _of(kind: Callable[..., T], document: dict[str, Any]) -> T:
 
 def _run(document: dict[str, Any]) -> Run:
     document = dict(document)
-    document["outages"] = [_of(Outage, outage) for outage in document["outages"]]
+    document["outages"] = [of(Outage, outage) for outage in document["outages"]]
     drops = document["dropped_packets"]
-    document["dropped_packets"] = None if drops is None else _of(DroppedPackets, drops)
+    document["dropped_packets"] = None if drops is None else of(DroppedPackets, drops)
     for name, kind in (("flows", Flow), ("traffic", Traffic)):
         if name in document:
-            document[name] = [_of(kind, each) for each in document[name]]
+            document[name] = [of(kind, each) for each in document[name]]
     if "hops" in document:
         document["hops"] = [
-            Hop(hop["injected_packets"], _of(DroppedPackets, hop["dropped_packets"]))
+            Hop(hop["injected_packets"], of(DroppedPackets, hop["dropped_packets"]))
             for hop in document["hops"]
         ]
-    return _of(Run, document)
+    return of(Run, document)

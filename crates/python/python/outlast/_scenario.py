@@ -164,7 +164,7 @@ def scenario_of(source: ScenarioLike) -> Scenario:
     return source if isinstance(source, Scenario) else Scenario(source)
 
 
-def run(
+def simulate(
     scenario: ScenarioLike,
     *,
     control: bool = False,
@@ -185,3 +185,14 @@ def run(
         return _run_on_kernel(native, control, progress, os.fspath(kernel))
     with reporter(progress) as report:
         return Result(_native.run(native, control, report))
+
+
+def run(
+    scenario: ScenarioLike,
+    *,
+    control: bool = False,
+    progress: Progress = None,
+    kernel: str | os.PathLike[str] | None = None,
+) -> Result:
+    """The same as `simulate`, under the name that it had first. The command's `outlast run` is a daemon."""
+    return simulate(scenario, control=control, progress=progress, kernel=kernel)

@@ -43,16 +43,16 @@ class Table:
 
     def to_arrow(self) -> pyarrow.Table:
         """As a `pyarrow.Table`, without a copy."""
-        return _library("pyarrow", "to_arrow").table(self)
+        return library("pyarrow", "to_arrow").table(self)
 
     def to_polars(self) -> polars.DataFrame:
         """As a `polars.DataFrame`."""
-        return _library("polars", "to_polars").DataFrame(self)
+        return library("polars", "to_polars").DataFrame(self)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """As a `pandas.DataFrame`; options go to `pyarrow.Table.to_pandas`."""
-        _library("pandas", "to_pandas")
-        frame: pandas.DataFrame = _library("pyarrow", "to_pandas").table(self).to_pandas(**options)
+        library("pandas", "to_pandas")
+        frame: pandas.DataFrame = library("pyarrow", "to_pandas").table(self).to_pandas(**options)
         return frame
 
     def __repr__(self) -> str:
@@ -60,14 +60,17 @@ class Table:
         return f"<outlast.Table: {len(self)} rows, {len(columns)} columns>"
 
 
-def _library(name: str, method: str) -> Any:
+def library(name: str, method: str) -> Any:
+    """The module `name`, which `method` needs."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        extra = {"pyarrow": "arrow"}.get(name, name)
+        package = name.partition(".")[0]
+        extra = {"pyarrow": "arrow", "matplotlib": "plot"}.get(package, package)
+        instead = "table().to_dict()" if method == "plot" else "to_dict()"
         raise ImportError(
-            f"{method}() needs {name}, which is not installed: "
-            f"`pip install {name}`, or the package as `outlast[{extra}]`; "
-            "to_dict() needs nothing",
-            name=name,
+            f"{method}() needs {package}, which is not installed: "
+            f"`pip install {package}`, or the package as `outlast[{extra}]`; "
+            f"{instead} needs nothing",
+            name=package,
         ) from error
