@@ -255,7 +255,7 @@ pub(super) static FLOWS: Key = Key {
     name: "flows",
     kind: Kind::Integer(1, 16_777_216),
     example: "262144",
-    default: "`262144`, less with less than 4 GiB of memory",
+    default: "`16384`, less with less than 256 MiB of memory",
     meaning: "Connections that are tracked. When full, the least recently used one gives way: \
               closed ones first, then those that never opened. On the eBPF path it is \
               one of a few that are looked at, and a reload does not change this.",

@@ -7,6 +7,10 @@ use outlast_gateway::limits::Limits;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
+/// Connections that are tracked on a large machine. The kernel's table of them is there from the start on, and is
+/// counted as the daemon's own memory: 8 MB with these.
+const MOST_FLOWS: u64 = 16_384;
+
 /// Sizes for a machine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Sizes {
@@ -28,7 +32,7 @@ impl Sizes {
         let held_in_all = part(8, 2 * MIB, 256 * MIB);
         Self {
             limits: Limits {
-                flows: count(part(16 * KIB, 1024, 262_144)),
+                flows: count(part(16 * KIB, 1024, MOST_FLOWS)),
                 held_per_flow: ByteCount((held_in_all / 4).min(16 * MIB)),
                 held_in_all: ByteCount(held_in_all),
                 peers: count(part(64 * KIB, 1024, 65_536)),
@@ -45,9 +49,13 @@ mod tests {
     use crate::page;
 
     #[test]
-    fn a_large_machine_has_the_plain_limits() {
+    fn a_large_machine_has_the_plain_limits_and_a_small_table() {
         let large = Sizes::of(ByteCount(64 << 30));
-        assert_eq!(large.limits, Limits::default());
+        let plain = Limits {
+            flows: 16_384,
+            ..Limits::default()
+        };
+        assert_eq!(large.limits, plain);
         assert_eq!(large.recorder, ByteCount(16 * MIB));
     }
 
