@@ -227,6 +227,19 @@ fn relayed_i1(bencher: Bencher<'_, '_>, pace: Pace) {
     assert!(network.nodes[2].host.counters().forwarded > 0);
 }
 
+/// An UPDATE for a client of a rendezvous server, in the name of the client's peer.
+#[divan::bench(args = Pace::ALL, sample_size = 32)]
+fn relayed_update(bencher: Bencher<'_, '_>, pace: Pace) {
+    let mut network = common::with_server(1);
+    let mut builder = Builder::new(PacketType::Update, network.hit(0), network.hit(1));
+    builder.push(kind::SEQ, &7_u32.to_be_bytes());
+    builder.push(kind::HIP_MAC, &[0; 32]);
+    let (source, destination) = (address("203.0.113.66"), network.nodes[2].addresses[0]);
+    let packet = sent(builder, source, destination);
+    repeat_at(bencher, &mut network, 2, &packet, pace);
+    assert!(network.nodes[2].host.counters().forwarded > 0);
+}
+
 /// Gives node 1 the packet again and again.
 fn repeat(bencher: Bencher<'_, '_>, network: &mut Network, packet: &Transmit, pace: Pace) {
     repeat_at(bencher, network, 1, packet, pace);

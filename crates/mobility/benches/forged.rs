@@ -16,8 +16,9 @@ use network::HOME_AGENT;
 use outlast_base::time::{Duration, Instant};
 use outlast_mobility::{ForeignAgent, HomeAgent, MobileNode};
 use outlast_wire::mobile_ip::{
-    Lifetime, MessageBuilder, OuterHeader, RegistrationReply, RegistrationRequest, ReplyCode,
-    RequestFlags, SecuredPair, TunnelData, UdpTunnelReply, encapsulate,
+    AgentAdvertisement, AgentFlags, Lifetime, MessageBuilder, OuterHeader, RegistrationReply,
+    RegistrationRequest, ReplyCode, RequestFlags, SecuredPair, TunnelData, UdpTunnelReply,
+    encapsulate, solicitation,
 };
 use outlast_wire::{IcmpNotice, IpHeader, Packet, TcpHeader};
 use peers::{CO_LOCATED, accept, mobile_node, signed};
@@ -243,6 +244,13 @@ mod foreign_agent {
         })
     }
 
+    /// One advertisement a second answers all of them.
+    #[divan::bench]
+    fn solicitation_of_anybody(bencher: Bencher<'_, '_>) {
+        let packet = Packet::agent_discovery(STRANGER, FOREIGN, &solicitation());
+        judge(bencher, &mut visited(), &packet);
+    }
+
     #[divan::bench]
     fn request_that_is_refused(bencher: Bencher<'_, '_>) {
         judge(bencher, &mut visited(), &unacceptable());
@@ -325,6 +333,35 @@ mod mobile {
         let mut node = registered();
         judge(bencher, &mut node, &packet);
         assert!(node.counters().dropped_unfit > 0);
+    }
+
+    /// Of another agent each time, more of them than are remembered.
+    #[divan::bench]
+    fn advertisement_of_a_stranger(bencher: Bencher<'_, '_>) {
+        let advertisement = AgentAdvertisement {
+            is_for_mobiles_only: false,
+            lifetime_s: 9,
+            routers: Vec::new(),
+            sequence: 0,
+            registration_lifetime: Lifetime(300),
+            flags: AgentFlags::FOREIGN_AGENT,
+            care_of_addresses: Vec::from([STRANGER]),
+            prefix_lengths: Vec::new(),
+        };
+        let message = advertisement.emit();
+        let mut node = registered();
+        let mut host = 0_u8;
+        bencher
+            .with_inputs(|| {
+                host = host.wrapping_add(1);
+                let source = Ipv4Addr::new(203, 0, 113, host);
+                Packet::agent_discovery(source, CO_LOCATED, &message)
+            })
+            .bench_local_values(|packet| {
+                node.hand(NOW, packet);
+                while node.poll() {}
+            });
+        assert!(node.counters().forgotten_agents > 0);
     }
 
     #[divan::bench]
