@@ -21,6 +21,7 @@ pub(crate) enum Host {
 }
 
 pub(crate) const SYN: u8 = 2;
+pub(crate) const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
 pub(crate) const PUSH: u8 = 24;
 pub(crate) const FIN: u8 = 17;
