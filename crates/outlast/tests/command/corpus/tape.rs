@@ -9,6 +9,8 @@ pub(crate) struct Packet {
     pub(crate) at: u64,
     /// True if host A sent it, beside which the capture was made.
     pub(crate) is_sent: bool,
+    /// True if a tunnel that carries it speaks IPv6.
+    pub(crate) is_within_v6: bool,
     /// Its bytes from the IP header on.
     pub(crate) ip: Vec<u8>,
 }
@@ -127,6 +129,7 @@ impl Tape {
         self.packets.push(Packet {
             at,
             is_sent: from == Host::A,
+            is_within_v6: self.is_v6,
             ip,
         });
     }
