@@ -11,7 +11,7 @@ use outlast_linux::process;
 use outlast_world::Side;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::geteuid;
+use rustix::process::{Uid, geteuid};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -235,15 +235,21 @@ fn register_in(
     Ok(file)
 }
 
-/// Where the files are: the user's runtime directory, or the next best place.
+/// Directory of this user's files.
 fn directory() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(runtime) if Path::new(&runtime).is_absolute() => {
-            PathBuf::from(runtime).join("outlast")
-        }
-        // Others have to reach the daemons' directory, `/run/outlast`, and the user of a unit may own it.
-        _ if geteuid().is_root() => PathBuf::from("/run/outlast-labs"),
-        _ => PathBuf::from(format!("/tmp/outlast-{}", geteuid().as_raw())),
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR");
+    directory_of(geteuid(), runtime.as_deref().map(Path::new))
+}
+
+/// Directory of a user's files: in the user's runtime directory, or in the next best place.
+///
+/// It is never `/run/outlast`: others have to reach that directory of the daemons, and the user of a unit may own it.
+fn directory_of(user: Uid, runtime: Option<&Path>) -> PathBuf {
+    match runtime {
+        Some(runtime) if runtime == Path::new("/run") => PathBuf::from("/run/outlast-labs"),
+        Some(runtime) if runtime.is_absolute() => runtime.join("outlast"),
+        _ if user.is_root() => PathBuf::from("/run/outlast-labs"),
+        _ => PathBuf::from(format!("/tmp/outlast-{}", user.as_raw())),
     }
 }
 
@@ -323,6 +329,27 @@ mod tests {
         fs::write(&file, serde_json::to_string(&entry).expect("serialisable")).expect("written");
         assert!(running_in(&directory).expect("readable").is_empty());
         assert!(!file.exists());
+    }
+
+    /// Daemons have `/run/outlast`, which others may enter: a lab that made it first would shut these out, and one
+    /// that came later would not trust it.
+    #[test]
+    fn no_lab_uses_the_directory_of_the_daemons() {
+        let users = [Uid::ROOT, Uid::from_raw(1_000)];
+        let runtimes = [
+            None,
+            Some("/run"),
+            Some("/run/"),
+            Some("/run/user/0"),
+            Some("run"),
+        ];
+        for (user, runtime) in users.iter().flat_map(|user| runtimes.map(|it| (*user, it))) {
+            let directory = directory_of(user, runtime.map(Path::new));
+            let daemons = Path::new("/run/outlast");
+            assert!(!directory.starts_with(daemons), "{user:?}, {runtime:?}");
+        }
+        let labs = directory_of(Uid::ROOT, None);
+        assert_eq!(labs, Path::new("/run/outlast-labs"));
     }
 
     #[test]

@@ -850,14 +850,18 @@ const fn role_forwards<R: Role>(_: &R) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{LateAddress, namespace_with_loopback};
+    use crate::testing::{LateAddress, fresh_namespace, namespace_with_loopback};
     use outlast_base::time::Duration;
+    use outlast_linux::frames::{PacketLink, Wanted};
+    use outlast_linux::netlink::Prefix;
     use outlast_mobility::{
-        Advertising, Arrival, ForeignAgent, ForeignAgentConfig, ForeignLimits, ReverseTunnels,
+        Advertising, Algorithm, Arrival, ForeignAgent, ForeignAgentConfig, ForeignLimits,
+        HomeAgent, HomeAgentConfig, HomeLimits, NtpClock, ReverseTunnels, SecurityAssociation,
     };
     use outlast_wire::mobile_ip::{
-        Lifetime, RegistrationReply, RegistrationRequest, ReplyCode, RequestFlags,
+        Lifetime, RegistrationReply, RegistrationRequest, ReplyCode, RequestFlags, SecuredPair,
     };
+    use rustix::fd::AsFd;
     use std::collections::BTreeMap;
 
     const AGENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -938,6 +942,127 @@ mod tests {
                 assert_eq!(reply.code, ReplyCode::FOREIGN_LIFETIME);
             }
         }
+    }
+
+    /// A home agent accepts a request that a mobile node's kernel has sent over a virtual cable: its checksum was left
+    /// to a network card, and the kernel says so. Without the kernel's word it is damaged.
+    #[test]
+    fn a_home_agent_accepts_a_request_that_crossed_a_virtual_cable() {
+        let (Some(near), Some(far)) = (fresh_namespace(), fresh_namespace()) else {
+            return;
+        };
+        let link = near.run(|| {
+            let mut routes = RouteSocket::open().expect("netlink");
+            let cable = routes.add_veth("home0", "mobile0", Some(far.as_fd()));
+            cable.expect("a cable");
+            let wanted = Wanted {
+                port: PORT,
+                icmp: [9, 10],
+            };
+            PacketLink::open(equip(&mut routes, "home0", HOME_AGENT), 0, wanted).expect("sockets")
+        });
+        let link = link.expect("a namespace");
+        let speak = || {
+            equip(
+                &mut RouteSocket::open().expect("netlink"),
+                "mobile0",
+                MOBILE,
+            );
+            let socket = UdpSocket::bind((MOBILE, PORT)).expect("free");
+            socket
+                .send_to(&signed_request(), (HOME_AGENT, PORT))
+                .expect("a route");
+        };
+        far.run(speak).expect("a namespace");
+        let mut poller = Poller::new().expect("epoll");
+        poller
+            .add(&link, TUN, Interest::Readable)
+            .expect("a descriptor");
+        assert_eq!(poller.wait().expect("epoll").count(), 1);
+        let mut buffer = [0; 200];
+        let frame = link.receive(&mut buffer).expect("no error");
+        let frame = frame.expect("it is readable");
+        let believed = Frame {
+            lacks_checksum: false,
+            ..frame
+        };
+        let arrival = Arrival {
+            link: LinkId(0),
+            from: LinkAddress(frame.from),
+        };
+        for (frame, is_accepted) in [(&frame, true), (&believed, false)] {
+            let mut agent = home_agent();
+            let packet = packet_of(frame).expect("a packet");
+            let _ = agent.handle_packet(Instant::ZERO, arrival, packet);
+            let sent = core::iter::from_fn(|| agent.poll_transmit());
+            let replies: Vec<ReplyCode> = sent
+                .filter_map(|transmit| match transmit {
+                    Transmit::Packet { packet, .. } => {
+                        let reply = RegistrationReply::parse(packet.payload()?).ok()?;
+                        Some(reply.0.code)
+                    }
+                    Transmit::Arp(_) => None,
+                })
+                .collect();
+            let expected = is_accepted.then_some(ReplyCode::ACCEPTED);
+            assert_eq!(replies, Vec::from_iter(expected));
+        }
+    }
+
+    fn equip(routes: &mut RouteSocket, name: &str, address: Ipv4Addr) -> InterfaceIndex {
+        let index = routes.interface(name).expect("made");
+        let up = InterfaceSettings {
+            up: Some(true),
+            ..InterfaceSettings::default()
+        };
+        routes.configure(index, &up).expect("up");
+        let prefix = Prefix {
+            address: address.into(),
+            length: 24,
+        };
+        routes.add_address(index, prefix).expect("free");
+        index
+    }
+
+    const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+    const MOBILE: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 5);
+
+    /// A home agent on link 0, of a mobile node with a key.
+    fn home_agent() -> HomeAgent {
+        let key: Vec<u8> = (0..16).collect();
+        let key = SecurityAssociation::new(256, Algorithm::HmacMd5, &key).expect("a free index");
+        let config = HomeAgentConfig {
+            address: HOME_AGENT,
+            link: LinkId(0),
+            mobiles: BTreeMap::from([(MOBILE, vec![key])]),
+            foreign_agents: BTreeMap::new(),
+            longest_lifetime: Lifetime(600),
+            replay_tolerance: Duration::from_secs(7),
+            reverse_tunnels: ReverseTunnels::Offered,
+            udp_tunnels: None,
+            advertising: None,
+            limits: HomeLimits::default(),
+            clock: NtpClock::new(Instant::ZERO, 0xe800_0000_0000_0000),
+            seed: 1,
+        };
+        HomeAgent::new(Instant::ZERO, config)
+    }
+
+    /// A request under the mobile node's key, with an authenticator that Python's `hmac` has made.
+    fn signed_request() -> Vec<u8> {
+        const AUTHENTICATOR: u128 = 0x6b9e_d6c9_08aa_a1f7_1e46_ed2c_0a1f_f7a5;
+        let request = RegistrationRequest {
+            flags: RequestFlags::REVERSE_TUNNEL,
+            lifetime: Lifetime(300),
+            home_address: MOBILE,
+            home_agent: HOME_AGENT,
+            care_of_address: Ipv4Addr::new(10, 2, 0, 1),
+            identification: 0xe800_0000_1234_5678,
+        };
+        let pair = SecuredPair::MobileHome;
+        let message = request.emit();
+        let message = message.authenticate(pair, 256, 16, |_| AUTHENTICATOR.to_be_bytes());
+        message.finish()
     }
 
     /// The kernel tells of an address that is gone later than packets meet that.

@@ -2,7 +2,7 @@
 
 use crate::common::{Network, address, is_readdressed, with_server};
 use outlast_base::time::Duration;
-use outlast_hip::{Protocol, StateName, Transmit};
+use outlast_hip::{Event, Protocol, StateName, Transmit};
 use outlast_wire::hip::{Builder, Message, PacketType, kind, u32_list};
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -145,4 +145,48 @@ fn two_updates_whose_acknowledgements_are_lost_are_both_acknowledged_again() {
     network.run(Duration::from_secs(10));
     assert!(network.count(0, is_readdressed) > 0);
     network.assert_data_flows(0, 1);
+}
+
+/// A rendezvous server that falls silent: UPDATE packets to it are not repeated for ever (RFC 7401, section 6.11, item
+/// 4), and once it is there again its clients register anew.
+#[test]
+fn updates_to_a_rendezvous_server_that_is_silent_end() {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    let server = address("203.0.113.1");
+    let mut network = with_server(5);
+    let is_cut = Rc::new(Cell::new(true));
+    let cut = is_cut.clone();
+    network.filter = Box::new(move |packet| {
+        !cut.get() || packet.source != server && packet.destination != server
+    });
+    // It has to be told of the address.
+    network.move_to(0, &[address("198.51.100.7")]);
+    let count = |network: &mut Network, time| {
+        let before = network.sent.len();
+        network.run(time);
+        let sent = network.sent[before..].iter();
+        let sent = sent.filter(|(_, node, packet)| *node == 0 && packet.destination == server);
+        let kinds = sent.filter_map(|(_, _, packet)| Some(parse(packet)?.kind()));
+        kinds.fold([0_usize; 2], |[updates, others], kind| match kind {
+            PacketType::Update => [updates + 1, others],
+            _ => [updates, others + 1],
+        })
+    };
+    let [updates, _] = count(&mut network, HOUR);
+    assert!(updates > 0);
+    let [updates, calls] = count(&mut network, HOUR * 23);
+    assert_eq!(updates, 0, "UPDATE packets after an hour of silence");
+    // An I1 costs the server nothing, and is all that it can answer if it has lost its state.
+    assert!(calls > 0);
+    is_cut.set(false);
+    let (before, registered) = (network.now, network.hit(2));
+    let _ = count(&mut network, HOUR);
+    let mut events = network.nodes[0].events.iter();
+    assert!(events.any(|(at, event)| {
+        *at > before && matches!(event, Event::Registered { server } if *server == registered)
+    }));
+    // The server knows where its client is, and nobody else does.
+    network.send(1, 0, b"found");
+    network.run(Duration::from_secs(2));
+    assert_eq!(network.received(0), [b"found"]);
 }

@@ -654,3 +654,57 @@ fn a_forged_too_big_about_a_tunnel_of_ipv6_changes_nothing() {
     // The control: a router's error is passed on, and the next packet answered.
     assert_eq!(turned(error(&fits(inner(home), agent, end), 1_300)), 2);
 }
+
+/// As in Mobile IPv4: a mobile node may be the router of a private network, and a packet for that does not leave its
+/// tunnel (RFC 6275, section 11.3.3).
+#[test]
+fn a_mobile_node_of_ipv6_takes_only_what_is_for_its_home_address_out_of_its_tunnel() {
+    use outlast_wire::mobile_ipv6::encapsulate;
+    use std::net::Ipv6Addr;
+    let mut network = v6::Network::new(v6::Setup::default());
+    network.place(0, Some(1));
+    network.run(v6::ms(100));
+    let (agent, end) = (network.home_config.address, v6::care_of_address(0, 1));
+    let now = network.now;
+    let node = &mut network.mobiles[0].node;
+    assert!(node.is_registered());
+    let sender = v6::correspondent_address(0);
+    let wrapped = |inner, by: Ipv6Addr| encapsulate(inner, by, end).expect("it fits");
+    let private = |host| Ipv6Addr::new(0xfd00, 0x77, 0, 0, 0, 0, 0, host);
+    let groups = [
+        Ipv6Addr::LOCALHOST,
+        Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),
+        end,
+        v6::home_address(1),
+    ];
+    let others: Vec<_> = (1..=20).map(private).chain(groups).collect();
+    let mut dropped = 0;
+    for other in &others {
+        let inner = v6::probe(sender, *other);
+        // An error about a packet of somebody else's, too.
+        let error = Packet::icmp_error(
+            sender.into(),
+            IcmpNotice::TooBig { mtu: 1_300 },
+            &v6::probe(*other, sender),
+        );
+        // There is none about a group's packet, or about one of this host alone.
+        for inner in core::iter::once(inner).chain(error) {
+            dropped += 1;
+            let verdict = node.handle_packet(now, &wrapped(inner, agent));
+            assert_eq!(verdict, Verdict::Taken, "{other}");
+            assert!(node.poll_transmit().is_none(), "{other}");
+        }
+    }
+    assert_eq!(node.counters().dropped_unfit, dropped);
+    assert!(dropped > others.len() as u64);
+    let own = v6::probe(sender, v6::home_address(0));
+    for stranger in [sender, private(1)] {
+        let verdict = node.handle_packet(now, &wrapped(own.clone(), stranger));
+        assert_eq!(verdict, Verdict::Pass, "{stranger}");
+        assert!(node.poll_transmit().is_none(), "{stranger}");
+    }
+    // The control: its own arrives.
+    let _ = node.handle_packet(now, &wrapped(own, agent));
+    let delivered = packets(core::iter::from_fn(|| node.poll_transmit()));
+    assert!(matches!(&delivered[..], [(_, Via::Local)]), "{delivered:?}");
+}

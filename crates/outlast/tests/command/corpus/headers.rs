@@ -19,8 +19,8 @@ const fn header(name: &'static str, link_type: u32, wrap: fn(&Packet) -> Vec<u8>
     }
 }
 
-/// Every header that is read.
-pub(crate) const READ: [Header; 89] = [
+/// Every header of a link or tap that is read.
+pub(crate) const READ: [Header; 67] = [
     header("Ethernet", 1, |packet| ethernet(packet, &[])),
     header("Ethernet, padded", 1, |packet| {
         [ethernet(packet, &[]), vec![0xee; 46]].concat()
@@ -222,6 +222,10 @@ pub(crate) const READ: [Header; 89] = [
         tap(0, &[&hex("02000000")[..], &packet.ip].concat())
     }),
     header("Darwin's tap, as of old", 149, |packet| tap(12, &packet.ip)),
+];
+
+/// Every tunnel that is read.
+pub(crate) const TUNNELS: [Header; 22] = [
     header("IP in IP", 101, |packet| {
         outer(packet, inner_protocol(packet), &packet.ip)
     }),
@@ -315,7 +319,7 @@ pub(crate) const READ: [Header; 89] = [
 ];
 
 /// Headers behind which nobody can look, and words that name them.
-pub(crate) const SEALED: [(Header, &str); 12] = [
+pub(crate) const SEALED: [(Header, &str); 16] = [
     (
         header("USB", 220, |packet| packet.ip.clone()),
         "link type 220 (USB_LINUX_MMAPPED)",
@@ -383,6 +387,32 @@ pub(crate) const SEALED: [(Header, &str); 12] = [
     (
         header("IPComp", 101, |packet| outer(packet, 108, &packet.ip)),
         "IPComp",
+    ),
+    (
+        header("encrypted PPP", 9, |packet| {
+            [&hex("ff03 0053")[..], &packet.ip].concat()
+        }),
+        "encrypted PPP",
+    ),
+    (
+        header("compressed PPP", 9, |packet| {
+            [&hex("ff03 00fd")[..], &packet.ip].concat()
+        }),
+        "compressed PPP",
+    ),
+    (
+        header("first of two fragments of PPP multilink", 9, |packet| {
+            let front = [&hex("ff03 003d 80000001")[..], &ppp(packet)].concat();
+            [&front[..], &packet.ip].concat()
+        }),
+        "fragments of PPP multilink",
+    ),
+    (
+        header("encrypted PPP in L2TP", 1, |packet| {
+            let front = hex("0002 0001 0002 ff03 0053");
+            over_udp(packet, 1_701, &[&front[..], &packet.ip].concat())
+        }),
+        "encrypted PPP",
     ),
 ];
 
@@ -532,9 +562,9 @@ fn tap(link_type: u32, frame: &[u8]) -> Vec<u8> {
     [&front[..], frame].concat()
 }
 
-/// An outer IP packet of the same version, between the tunnel's ends.
+/// An outer IP packet between the tunnel's ends, of the version that the tunnel speaks.
 fn outer(packet: &Packet, protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let mut ends = match is_v6(packet) {
+    let mut ends = match packet.is_within_v6 {
         false => [
             IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)),
             IpAddr::V4(Ipv4Addr::new(203, 0, 113, 2)),

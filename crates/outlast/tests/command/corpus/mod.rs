@@ -11,7 +11,7 @@ mod tape;
 
 use crate::place::{Place, Said};
 use files::File;
-use headers::{Header, READ, SEALED};
+use headers::{Header, READ, SEALED, TUNNELS};
 use serde_json::Value;
 use stories::{Calm, OUTAGES, Outage, Story, TRAPS, Truth};
 use tape::{Packet, TRIP, Tape};
@@ -39,6 +39,22 @@ impl Case {
             retransmissions: repeats::count(&tape.packets),
         }
     }
+
+    /// A capture of a tunnel, which speaks either version of IP.
+    fn tunnelled(story: &Story, is_v6: bool, tunnel: &Header, is_within_v6: bool) -> Self {
+        let mut tape = Tape::new(is_v6);
+        let truth = (story.tell)(&mut tape);
+        for packet in &mut tape.packets {
+            packet.is_within_v6 = is_within_v6;
+        }
+        let [inner, outer] = [is_v6, is_within_v6].map(|is_v6| if is_v6 { "IPv6" } else { "IPv4" });
+        Self {
+            name: format!("{}, {inner}, {} in {outer}", story.name, tunnel.name),
+            file: files::write(&tape.packets, tunnel, File::Pcapng),
+            truth,
+            retransmissions: repeats::count(&tape.packets),
+        }
+    }
 }
 
 const UPLOAD: Story = OUTAGES[0];
@@ -54,6 +70,13 @@ fn corpus() -> Vec<Case> {
         for header in &READ[1..] {
             for story in [UPLOAD, IDLE] {
                 cases.push(Case::new(&story, is_v6, header, File::Pcapng));
+            }
+        }
+        for tunnel in &TUNNELS {
+            for story in [UPLOAD, IDLE] {
+                for is_within_v6 in [false, true] {
+                    cases.push(Case::tunnelled(&story, is_v6, tunnel, is_within_v6));
+                }
             }
         }
     }
@@ -285,6 +308,15 @@ fn what_holds_nothing_is_refused() {
     };
     let arp = files::write(&tape.packets, &arp, File::Pcap);
     refuses(&arp, "packets is IP");
+    // Compressed in ways that are not unpacked: a file of `xz` that holds no byte, and what the others begin with.
+    let xz = headers::hex("fd377a585a000004 e6d6b446 00000000 1cdf4421 1fb6f37d 01000000 0004595a");
+    let lz4 = headers::hex("04224d18 64401a7b 00000000 00000000 00000000");
+    for packed in [&xz[..], &lz4, b"BZh91AY&SY, and what follows"] {
+        refuses(
+            packed,
+            "the file is compressed; unpack it first, as in `xz -dc",
+        );
+    }
 }
 
 /// Compressed files that are cut off, damaged, or hold much more than they are long.

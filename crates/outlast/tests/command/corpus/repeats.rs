@@ -1,11 +1,10 @@
 //! Retransmissions of a tape, counted from its bytes as tshark counts them (`tcp.analysis.retransmission` and
 //! `out_of_order`): what ends at or before the newest byte of its host, but for keep-alives.
 
-use super::tape::{FIN, Packet, SYN};
+use super::tape::{FIN, Packet, RST, SYN};
 use std::collections::HashMap;
 
 const TCP: u8 = 6;
-const RST: u8 = 4;
 /// The bit of FIN alone.
 const ENDS: u8 = FIN & 1;
 

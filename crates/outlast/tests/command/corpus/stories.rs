@@ -2,7 +2,7 @@
 //!
 //! Times in truths are in seconds from the first packet.
 
-use super::tape::{ACK, Connection, FIN, Host, PUSH, SEGMENT, SYN, Segment, TRIP, Tape};
+use super::tape::{ACK, Connection, FIN, Host, PUSH, RST, SEGMENT, SYN, Segment, TRIP, Tape};
 
 /// Truth of a story.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ const SECOND: u64 = 1_000_000;
 const BACK_OFF: [u64; 6] = [200, 600, 1_400, 3_000, 6_200, 12_600];
 
 /// Stories with an outage.
-pub(crate) const OUTAGES: [Story; 19] = [
+pub(crate) const OUTAGES: [Story; 21] = [
     story("an upload backs off", upload_backs_off),
     story("without timestamps", |tape| upload(tape, false)),
     story(
@@ -71,6 +71,8 @@ pub(crate) const OUTAGES: [Story; 19] = [
     story("a stream that never stops", never_stops),
     story("an opening is repeated", opening_is_repeated),
     story("an application writes again", application_writes_again),
+    story("an application writes again and gives up", gives_up),
+    story("a download goes on behind a hole", goes_on_behind_hole),
     story("copies with old timestamps", old_timestamps),
     story("never back", never_back),
     story("two connections", two_connections),
@@ -443,9 +445,13 @@ fn opening_is_repeated(tape: &mut Tape) -> Truth {
     Truth::Outage(outage(at, noticed + TRIP / 2, noticed, "handshake"))
 }
 
-/// Short writes are lost, then the application pauses: its next write crosses before any timer runs out.
-fn application_writes_again(tape: &mut Tape) -> Truth {
-    const SHORT: u32 = 100;
+/// The payload of a short write, in bytes.
+const SHORT: u32 = 100;
+
+/// Short writes are lost, then the application pauses: its next write crosses before any timer runs out, and is answered.
+///
+/// Returns the times of the first write and of the one that crosses, and the first sequence number that was lost.
+fn until_written_again(tape: &mut Tape) -> (u64, u64, u32, Connection) {
     let mut connection = tape.open(0, 40_000, true);
     let at = tape.transfer(50_000, &mut connection, Host::A, 60);
     let first = connection.next[0];
@@ -467,6 +473,11 @@ fn application_writes_again(tape: &mut Tape) -> Truth {
         ..connection.segment(noticed + TRIP, Host::B, 0)
     };
     tape.pass(noticed + TRIP, &connection, &lacking);
+    (at, noticed, first, connection)
+}
+
+fn application_writes_again(tape: &mut Tape) -> Truth {
+    let (at, noticed, first, mut connection) = until_written_again(tape);
     let repaired = noticed + TRIP + 100;
     for number in 0..10 {
         let at = repaired + u64::from(number);
@@ -480,6 +491,42 @@ fn application_writes_again(tape: &mut Tape) -> Truth {
     tape.answer(repaired + TRIP + 10, &connection, Host::A);
     tape.transfer(repaired + 2 * TRIP, &mut connection, Host::A, 20);
     Truth::Outage(outage(at, noticed + TRIP / 2, noticed, "application-idle"))
+}
+
+/// The application resets the connection in place of a repetition: nobody knows how long it would have waited.
+fn gives_up(tape: &mut Tape) -> Truth {
+    let (at, noticed, _, connection) = until_written_again(tape);
+    let reset = Segment {
+        flags: RST | ACK,
+        ..connection.segment(noticed + TRIP + 100, Host::A, 0)
+    };
+    tape.pass(noticed + TRIP + 100, &connection, &reset);
+    Truth::Outage(Outage {
+        saves: false,
+        ..outage(at, noticed + TRIP / 2, noticed, "application-idle")
+    })
+}
+
+/// Beside the receiver a flight is missing; new data comes behind the hole, and the capture ends before that is filled.
+fn goes_on_behind_hole(tape: &mut Tape) -> Truth {
+    let mut connection = tape.open(0, 40_000, true);
+    let last = tape.transfer(50_000, &mut connection, Host::B, 60) - TRIP - 1_000;
+    let lacked = connection.next[1];
+    connection.next[1] += 30 * SEGMENT;
+    let noticed = last + 4 * SECOND;
+    for number in 0..10 {
+        let at = noticed + number * 200;
+        tape.send(at, &mut connection, Host::B);
+        let lacking = Segment {
+            ack: lacked,
+            ..connection.segment(at + 100, Host::A, 0)
+        };
+        tape.pass(at + 100, &connection, &lacking);
+    }
+    Truth::Outage(Outage {
+        saves: false,
+        ..outage(last, noticed, noticed, "loss-timer")
+    })
 }
 
 /// Beside the receiver. The last segment before the outage has overtaken others, and copies of these come behind it,
@@ -959,7 +1006,7 @@ fn abrupt_end(tape: &mut Tape) -> Truth {
     let at = tape.transfer(50_000, &mut connection, Host::A, 60);
     tape.send(at, &mut connection, Host::A);
     let end = Segment {
-        flags: 4,
+        flags: RST,
         ..connection.segment(at + TRIP, Host::B, 0)
     };
     tape.pass(at + TRIP, &connection, &end);

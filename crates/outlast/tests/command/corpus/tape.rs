@@ -9,6 +9,8 @@ pub(crate) struct Packet {
     pub(crate) at: u64,
     /// True if host A sent it, beside which the capture was made.
     pub(crate) is_sent: bool,
+    /// True if a tunnel that carries it speaks IPv6.
+    pub(crate) is_within_v6: bool,
     /// Its bytes from the IP header on.
     pub(crate) ip: Vec<u8>,
 }
@@ -21,6 +23,7 @@ pub(crate) enum Host {
 }
 
 pub(crate) const SYN: u8 = 2;
+pub(crate) const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
 pub(crate) const PUSH: u8 = 24;
 pub(crate) const FIN: u8 = 17;
@@ -126,6 +129,7 @@ impl Tape {
         self.packets.push(Packet {
             at,
             is_sent: from == Host::A,
+            is_within_v6: self.is_v6,
             ip,
         });
     }
