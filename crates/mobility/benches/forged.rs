@@ -244,7 +244,7 @@ mod foreign_agent {
         })
     }
 
-    /// One advertisement a second answers all of them.
+    /// An advertisement to all answers them, 20 a second at most.
     #[divan::bench]
     fn solicitation_of_anybody(bencher: Bencher<'_, '_>) {
         let packet = Packet::agent_discovery(STRANGER, FOREIGN, &solicitation());
