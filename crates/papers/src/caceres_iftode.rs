@@ -13,6 +13,7 @@ pub mod figure_06;
 pub mod figure_09;
 pub mod helped;
 pub mod section_3_e;
+pub mod section_4_b;
 pub mod single;
 pub mod testbed;
 pub mod transfer;
@@ -39,6 +40,7 @@ pub static EXPERIMENT: Experiment = Experiment {
         &figure_05::Figure05,
         &figure_06::Figure06,
         &section_3_e::ByRendezvous,
+        &section_4_b::FineTimer,
         &figure_09::Figure09,
         &helped::FIGURE_07,
         &helped::FIGURE_08,

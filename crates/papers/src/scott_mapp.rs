@@ -20,6 +20,7 @@ pub mod figure_hold;
 pub mod figure_stacks;
 pub mod interactive;
 pub mod prototype;
+pub mod section_1;
 pub mod sweep;
 pub mod testbed;
 pub mod traces;
@@ -61,6 +62,7 @@ pub static IN_SIM: Experiment = Experiment {
     measures: EXPERIMENT.measures,
     method: |extent| method(Testbed::OF_THE_PAPER, extent),
     figures: &[
+        &section_1::Section1,
         &figure_01::Figure01 { bed: SIM },
         &figure_05::Figure05 { bed: SIM },
         &figure_06::Figure06 { bed: SIM },

@@ -41,7 +41,7 @@ pub(super) static WORK: Work = Work {
         run(
             "Sections 3.3.2, 3.3.3",
             "The trigger sends at most four segments more than standard TCP, also where it comes too soon (judged for a \
-             peer that is told nothing, which the mobile wakes by acknowledgements)",
+             peer that is told nothing, in downloads, where the mobile has nothing to send again, and in uploads; not for one that comes too soon)",
             &[(SIM, "section-3-3")],
         ),
         not_run("Figure 8", "Scenario of the experiments", DRAWING),

@@ -306,7 +306,7 @@ pub(super) static WORK: Work = Work {
         run(
             "Table 4.6",
             "Lost round trips of Linux 2.2 with buffers of 16 to 128 KB: 7.94 to 140.83, well over 20 on average \
-             (the numbers are arithmetic; in `mobile-ip` shown below table 4.4)",
+             (the numbers are arithmetic; judged are their means, by whole transfers; in `mobile-ip` shown below table 4.4)",
             &[(HANDOFF, "table-4-6"), (MOBILE_IP, "table-4-4")],
         ),
         run(
@@ -374,11 +374,10 @@ pub(super) static WORK: Work = Work {
             "Where M-TCP and Freeze-TCP do not work",
             DRAWING,
         ),
-        not_run(
+        run(
             "Section 5.4.1",
-            "Situations in which M-TCP and Freeze-TCP do not work occur often",
-            "no experiment: the thesis only believes it; it would need `m-tcp` at the home agent in the hand-offs \
-             of section 4.3, and a count of those in which it has no acknowledgement left",
+            "Situations in which M-TCP and Freeze-TCP do not work occur often (a belief: judged for M-TCP and AIX)",
+            &[(HELP, "section-5-4-1")],
         ),
         not_run(
             "Figure 5.3",

@@ -241,8 +241,10 @@ impl Figure13 {
         records.map(move |record| net_s(record, readdressing))
     }
 
-    /// The share of standard TCP's time that the trigger saves; `None` where standard TCP is aborted.
+    /// The share of standard TCP's time that the trigger saves; `None` where standard TCP is aborted, in the
+    /// paper or here.
     fn gain(&self, runs: &Runs, pair: Pair) -> Option<f64> {
+        pair.tcp?;
         let tcp = median(self.nets(runs, Variant::Tcp, pair))?.value;
         let trigger = median(self.nets(runs, Variant::Trigger, pair))?.value;
         tcp.is_finite().then(|| 1.0 - trigger / tcp)

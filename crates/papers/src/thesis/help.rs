@@ -65,8 +65,7 @@ impl HelpTable {
     }
 }
 
-/// As for the idle times of chapter 4: what is left after the hand-off is as uncertain as the
-/// pause, and when in a round trip a hand-off begins is spread evenly.
+/// Accepted difference: that of the idle times of chapter 4.
 fn tolerance(table: &HandoffTable, row: &Row, with: f64) -> Tolerance {
     let Tolerance::Absolute(without) = row.tolerance(table) else {
         unreachable!("every tolerance of a hand-off is a number of round trips")

@@ -9,7 +9,7 @@
 
 use super::added_round_trips::{self, After};
 use super::beside::{Beside, beside};
-use super::handoff::{BUFFER, HandoffTable, MOVE, Row, trials};
+use super::handoff::{HandoffTable, MOVE, Row, WHOLE_SEGMENTS as BUFFER, trials};
 use super::help::HelpTable;
 use super::table_4_1::{LINK_SWITCH, Switching, TRANSIT};
 use super::{table_4_3, table_4_4, table_4_5, table_5_1, table_5_2};
@@ -30,11 +30,11 @@ use std::fmt::Write as _;
 pub static TABLES: [WithMobileIp; 2] = [
     WithMobileIp {
         name: "table-4-4",
-        table: &table_4_4::TABLE,
+        table: &table_4_4::OF_WHOLE_SEGMENTS,
     },
     WithMobileIp {
         name: "table-4-5",
-        table: &table_4_5::TABLE,
+        table: &table_4_5::OF_WHOLE_SEGMENTS,
     },
 ];
 

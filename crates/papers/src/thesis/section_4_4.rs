@@ -25,6 +25,10 @@ const TRANSIT_TOO: &str = "30 ms of the outage are transit before the hand-off, 
     them 15 % of 300 hand-offs cost Linux a timeout and 16 % AIX, with them 23 and 24 %: at 200 ms an outage of 50 ms still meets one of a \
     window's bursts in three of ten cases. The tenth is our reading.";
 
+/// Reason for which Linux loses less than three round trips.
+const ROUNDED_UP: &str = "the text rounds up: its hand-off of 50 ms and its 119 ms of idle time are 2.8 round trips, and the idle time, \
+    judged in table 4.4, is reproduced.";
+
 /// The shortest hand-off at one of these round trips, of which nothing but this is published.
 fn short(round_trip: u64) -> Row {
     let (handoff, _) = SHORTEST;
@@ -108,13 +112,16 @@ fn claims(table: &HandoffTable, runs: &Runs) -> Vec<Judged> {
         false => (25.0, Published::AtMost(2.0), "less"),
     };
     vec![
-        claim(
-            "section 4.4",
-            format!("{server}: a hand-off of 50 ms at a round trip of 60 ms loses {lost} round trips in all."),
-            Unit::Number,
-            Published::About(lost),
-            shortest.tolerance(table),
-        )
+        Claim {
+            departure: is_linux.then(|| ROUNDED_UP.into()),
+            ..claim(
+                "section 4.4",
+                format!("{server}: a hand-off of 50 ms at a round trip of 60 ms loses {lost} round trips in all."),
+                Unit::Number,
+                Published::About(lost),
+                shortest.tolerance(table),
+            )
+        }
         .judge(total),
         Claim {
             departure: Some(TRANSIT_TOO.into()),

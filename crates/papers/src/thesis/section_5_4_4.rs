@@ -6,6 +6,7 @@
 use super::claim;
 use super::handoff::{HandoffTable, Row};
 use super::table_4_4;
+use outlast_base::time::Duration;
 use outlast_experiments::experiment::{Extent, Figure, Part};
 use outlast_experiments::job::{Job, Watch};
 use outlast_experiments::present::own_claim;
@@ -33,7 +34,10 @@ const LATER: [Profile; 2] = [Profile::Linux24, Profile::Linux6];
 /// Reason for which transfers of a sender that ignores the closed window take longer.
 const HALVED_AGAIN: &str = "a sender that ignores the closed window sends again by its timer, and the agent \
     acknowledges its first retransmission. That is progress: the next timeout, still in the same hand-off, halves the slow-start threshold once more, at a round trip of 1 s and \
-    a hand-off of 3,050 ms from 6 segments to 2, where it stays at 6 without the scheme. The transfer then takes 83.0 s in place of 80.8 s.";
+    a hand-off of 3,050 ms from 6 segments to 2, where it stays at 6 without the scheme. The transfer then takes 83.0 s in place of 80.8 s (full extent; the last table has each sender's).";
+
+/// Hand-off and round trip of which the thresholds are shown.
+const LONGEST: (Duration, Duration) = (Duration::from_millis(3_050), Duration::from_secs(1));
 
 const MECHANISMS: [Mechanism; 2] = [Mechanism::None, Mechanism::ZeroWindowAck];
 
@@ -54,9 +58,14 @@ impl Figure for Section544 {
             for row in hand_offs.rows {
                 for index in 0..trials {
                     let path = hand_offs.path(row, index, trials);
-                    jobs.push(path.job(cell(profile, row, Mechanism::None), index, Watch::Nothing));
+                    let watch = match row.is_of(LONGEST) {
+                        true => Watch::Variables,
+                        false => Watch::Nothing,
+                    };
+                    jobs.push(path.job(cell(profile, row, Mechanism::None), index, watch));
                     let helped = Mechanism::ZeroWindowAck;
-                    jobs.push(path.helped_job(helped, cell(profile, row, helped), index));
+                    let job = path.helped_job(helped, cell(profile, row, helped), index);
+                    jobs.push(job.watching(watch));
                 }
             }
         }
@@ -94,8 +103,43 @@ impl Figure for Section544 {
         let title = "Sections 5.4.3 and 5.4.4: zero-window-size acknowledgements by sender";
         Part::new(title)
             .table(table.titled("Transfers with a hand-off by sender, with and without the scheme"))
+            .table(thresholds(runs))
             .claims(claims(runs))
     }
+}
+
+/// The slow-start thresholds that the longest hand-off leaves at the longest round trip.
+fn thresholds(runs: &Runs) -> Table {
+    let mut table = Table::new([
+        Column::text("sender", "Sender"),
+        Column::fixed("threshold_without", "Threshold without", 1),
+        Column::fixed("threshold_with", "Threshold with", 1),
+        Column::fixed("timeouts_without", "Timeouts without", 2),
+        Column::fixed("timeouts_with", "Timeouts with", 2),
+        Column::quantity("without_s", "Transfer without", Unit::Seconds),
+        Column::quantity("with_s", "Transfer with", Unit::Seconds),
+    ]);
+    let row = table_4_4::TABLE.rows.iter().find(|row| row.is_of(LONGEST));
+    for profile in profiles() {
+        let of = |value: fn(&Record, &Row) -> Option<f64>| {
+            MECHANISMS.map(|mechanism| {
+                Cell::from(row.and_then(|row| mean_of_row(runs, profile, row, mechanism, value)))
+            })
+        };
+        let columns = [of(threshold), of(timeouts), of(elapsed_s)];
+        let cells = columns.into_iter().flatten();
+        table.push([Cell::from(profile.name())].into_iter().chain(cells));
+    }
+    table.note(
+        "Thresholds are in segments: the least after the hand-off, mean of the trials with a timeout.",
+    );
+    table.titled("A hand-off of 3,050 ms at a round trip of 1 s: slow-start threshold by sender")
+}
+
+/// The least slow-start threshold of a transfer.
+fn threshold(record: &Record, _row: &Row) -> Option<f64> {
+    let thresholds = record.variables.iter().filter_map(|row| row.ssthresh);
+    thresholds.min().map(f64::from)
 }
 
 fn profiles() -> impl Iterator<Item = Profile> {
@@ -108,21 +152,27 @@ fn hand_offs(profile: Profile) -> HandoffTable {
         name,
         title,
         place,
+        buffer,
         rows,
         slack,
         after_the_shortest,
         departures,
+        of_timeouts,
+        otherwise,
         ..
-    } = table_4_4::TABLE;
+    } = table_4_4::OF_WHOLE_SEGMENTS;
     HandoffTable {
         name,
         title,
         place,
         profile,
+        buffer,
         rows,
         slack,
         after_the_shortest,
         departures,
+        of_timeouts,
+        otherwise,
     }
 }
 

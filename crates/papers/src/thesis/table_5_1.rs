@@ -9,7 +9,7 @@ pub static TABLE: HelpTable = HelpTable {
     name: "table-5-1",
     title: "Retransmission caching for a Linux 2.2 sender",
     place: "table 5.1",
-    without: &table_4_4::TABLE,
+    without: &table_4_4::OF_WHOLE_SEGMENTS,
     mechanism: Mechanism::RetransmissionCache,
     with: &[
         9.16, 2.7, 1.63, 0.88, 17.5, 5.25, 2.1, 1.05, 34.16, 10.25, 4.1, 2.05, 42.5, 12.75, 5.1,
