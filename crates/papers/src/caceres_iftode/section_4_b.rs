@@ -91,7 +91,7 @@ fn estimates(runs: &Runs) -> Vec<Estimate> {
     traces.filter_map(Estimate::of).collect()
 }
 
-/// How long a hand-off with 0 s rendezvous delay interrupts, in seconds.
+/// Interruption by a hand-off with 0 s rendezvous delay, in seconds.
 fn interruption_s() -> f64 {
     let motion = Motion::Apart {
         rendezvous: AT_ONCE,

@@ -82,7 +82,7 @@ pub struct HandoffTable {
     pub after_the_shortest: Duration,
     /// Hand-offs and round trips at which a difference is known, and where it comes from.
     pub departures: &'static [(Duration, Duration, Departs)],
-    /// The same for numbers of timeouts, where they differ for a reason of their own.
+    /// Likewise of numbers of timeouts, where these differ for a reason of their own.
     pub of_timeouts: &'static [(Duration, Duration, Departs)],
     /// The reason for every other difference.
     pub otherwise: Option<Departs>,

@@ -5,7 +5,7 @@ use super::timeouts::TICK_SLACK;
 use outlast_base::time::Duration;
 use outlast_scenario::Profile;
 
-/// Why a hand-off of 550 ms at a round trip of 1 s cannot come out.
+/// Reason for which a hand-off of 550 ms at a round trip of 1 s cannot come out.
 const NO_TIMEOUT: (Duration, Duration, Departs) = (
     Duration::from_millis(550),
     Duration::from_secs(1),

@@ -11,7 +11,7 @@ use outlast_scenario::Profile;
 /// Two standard errors of a mean of ten hand-offs: the phase of a heartbeat of 500 ms spreads each evenly.
 const PHASE_OF_TEN: Duration = Duration::from_millis(91);
 
-/// Why a few hand-offs of AIX differ from a few others.
+/// Reason for which a few hand-offs of AIX differ from a few others.
 const BEATS: Departs = Departs::For(
     "AIX's timeout is three to five beats of 500 ms, see table 3.3: where a hand-off ends near to one of them, a beat decides whether \
      the next timeout, which is twice as long, has to be waited for, and means of ten hand-offs differ. Over a hundred hand-offs, the full \

@@ -194,5 +194,5 @@ def run(
     progress: Progress = None,
     kernel: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """The same as `simulate`, under the name that it had first. The command's `outlast run` is a daemon."""
+    """An alias of `simulate`, by the name that it had first. The command's `outlast run` is a daemon."""
     return simulate(scenario, control=control, progress=progress, kernel=kernel)

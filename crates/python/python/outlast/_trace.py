@@ -46,7 +46,7 @@ class TracedOutage:
 
 
 class Trace:
-    """What captures show."""
+    """Findings of captures."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
