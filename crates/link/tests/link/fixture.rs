@@ -5,7 +5,7 @@ use outlast_base::units::{BitRate, ByteCount};
 use outlast_link::trace::{DeliveryTrace, Trace};
 use outlast_link::{
     DropReason, Frame, InFlight, Link, LinkConfig, LinkEvent, OutageProcess, PipeConfig,
-    RateChange, Way, WhileDown,
+    RateChange, Reason, Way, WhileDown,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -121,12 +121,15 @@ impl Driven {
         if self.link.config().while_down == WhileDown::Dropped {
             return 0;
         }
-        // Until the link goes down the frame being sent is not in its queue.
-        let down = |link: &Link<Numbered>| !link.is_up();
+        // Until the link goes down the frame being sent is not in its queue. What was on its way then, or held back to be
+        // overtaken, still comes out.
         for _ in 0..100_000 {
-            let Some((at, _)) = self.link.poll_timeout().filter(|_| !down(&self.link)) else {
+            let Some((at, reason)) = self.link.poll_timeout() else {
                 break;
             };
+            if reason == Reason::Up {
+                break;
+            }
             self.run_until(at.since(Instant::ZERO));
         }
         let queued = Way::BOTH.map(|way| self.link.queued(self.now, way));
