@@ -37,6 +37,7 @@ mod reload;
 mod service;
 mod stall;
 pub mod status;
+mod tables;
 #[cfg(test)]
 mod testing;
 mod trusted;

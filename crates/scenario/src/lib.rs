@@ -53,6 +53,7 @@ pub use mechanism::Mechanism;
 pub use problem::{Problem, ScenarioError, Source};
 pub use read::document::{Change, Document};
 pub use read::form::{load_file, parse_file};
+pub use read::typed::parse_as;
 pub use reader::Reader;
 pub use roaming::{Agents, Crash, Detection, Handoff, MobileIp};
 pub use scenario::{

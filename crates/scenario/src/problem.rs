@@ -67,7 +67,7 @@ impl SourceCode for Source {
 
 /// `text` without what moves a terminal's cursor, changes its colours or turns the direction of writing: each such character
 /// becomes a sign of as many bytes, so that places in the text stay where they are. `None` if nothing is to be replaced.
-fn shown(text: &str) -> Option<String> {
+pub(crate) fn shown(text: &str) -> Option<String> {
     let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let is_harmful = |c: char, next: Option<char>| match c {
         '\n' | '\t' => false,

@@ -541,14 +541,14 @@ fn right(key: &Key) -> String {
 }
 
 /// The known name that `written` may be a slip for.
-fn nearest(written: &str, known: &[&'static str]) -> Option<&'static str> {
+pub(crate) fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |name: &&str| strsim::damerau_levenshtein(written, name);
     let nearest = known.iter().copied().min_by_key(distance)?;
     let near = distance(&nearest) <= (nearest.len().max(written.len()) / 3).max(1);
     near.then_some(nearest)
 }
 
-fn did_you_mean(name: Option<&str>) -> String {
+pub(crate) fn did_you_mean(name: Option<&str>) -> String {
     name.map_or_else(
         || "not known".to_owned(),
         |name| format!("did you mean `{name}`?"),

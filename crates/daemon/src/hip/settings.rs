@@ -4,7 +4,7 @@ use super::key;
 use super::lsi::Lsi;
 use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
-use crate::trusted;
+use crate::tables;
 use outlast_base::time::Duration;
 use outlast_hip::identity::Identity;
 use outlast_hip::suite::EspSuite;
@@ -162,10 +162,7 @@ impl Settings {
     /// Reads and checks the file.
     pub(super) fn load(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
-        let text = trusted::read_configuration(path)
-            .map_err(|error| Failure::Usage(format!("cannot read {shown}: {error}")))?;
-        let file: File =
-            toml::from_str(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
+        let file: File = tables::read(path)?;
         let problem = file.hip.problem();
         match problem {
             Some(problem) => Err(Failure::Usage(format!("{shown}: {problem}"))),

@@ -4,7 +4,7 @@ use super::damping::Damping;
 use super::user_timeout::UserTimeout;
 use crate::config::{Endpoint, control_of};
 use crate::failure::Failure;
-use crate::trusted;
+use crate::tables;
 use outlast_host::{Limits, Mechanism};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -109,10 +109,7 @@ impl Settings {
             return Ok(Self::default());
         };
         let shown = path.display();
-        let text = trusted::read_configuration(path)
-            .map_err(|error| Failure::Usage(format!("cannot read {shown}: {error}")))?;
-        let file: File =
-            toml::from_str(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
+        let file: File = tables::read(path)?;
         match file.host.problem() {
             Some(problem) => Err(Failure::Usage(format!("{shown}: {problem}"))),
             None => Ok(file.host),

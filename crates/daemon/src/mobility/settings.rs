@@ -3,11 +3,10 @@
 use super::{access, key};
 use crate::config::{Endpoint, control_of, may_be_control};
 use crate::failure::Failure;
-use crate::trusted;
+use crate::tables::read;
 use outlast_base::time::Duration;
 use outlast_linux::netlink::Prefix;
 use outlast_mobility::{Advertising, Detection, ReverseTunnels, SecurityAssociation};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -329,13 +328,6 @@ pub(super) fn endpoint<'de, D: Deserializer<'de>>(value: D) -> Result<Option<End
 fn everywhere() -> Vec<Network> {
     let address = Ipv4Addr::UNSPECIFIED.into();
     vec![Network(Prefix { address, length: 0 })]
-}
-
-pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let shown = path.display();
-    let text = trusted::read_configuration(path)
-        .map_err(|error| Failure::Usage(format!("cannot read {shown}: {error}")))?;
-    toml::from_str(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))
 }
 
 /// The names of what differs.

@@ -71,6 +71,75 @@ fn a_check_says_that_an_interface_is_not_there() {
     assert!(said.out.contains("nosuch0 (not there now"), "{said:?}");
 }
 
+/// Role, and a table of its file with two keys that are slips, whose right forms follow.
+const SLIPS: [(&str, &str, [&str; 2]); 9] = [
+    (
+        "gateway",
+        "mechanim = \"hold\"\nrte = \"1 Mbit/s\"\n",
+        ["mechanism", "rate"],
+    ),
+    (
+        "supervisor",
+        "mechanim = \"m-tcp\"\nrte = \"1 Mbit/s\"\n",
+        ["mechanism", "rate"],
+    ),
+    (
+        "host",
+        "[host]\nmechanim = \"m-tcp\"\nper_secnd = 1\n",
+        ["mechanism", "per_second"],
+    ),
+    (
+        "hip",
+        "[hip]\nky = \"hip.key\"\ndevise = \"hip0\"\n",
+        ["key", "device"],
+    ),
+    (
+        "rendezvous",
+        "[hip]\nky = \"hip.key\"\ndevise = \"hip0\"\n",
+        ["key", "device"],
+    ),
+    (
+        "home-agent",
+        "[home_agent]\ninterfac = \"a\"\nadress = \"b\"\n",
+        ["interface", "address"],
+    ),
+    (
+        "foreign-agent",
+        "[foreign_agent]\ninterfac = \"a\"\ncare_of_adress = \"b\"\n",
+        ["interface", "care_of_address"],
+    ),
+    (
+        "mobile-node",
+        "[mobile_node]\ndetecton = \"lazy\"\nhome_adress = \"b\"\n",
+        ["detection", "home_address"],
+    ),
+    (
+        "correspondent",
+        "[correspondent]\ncontol = \"a\"\nmetric = \"b\"\n",
+        ["control", "metrics"],
+    ),
+];
+
+#[test]
+fn a_slip_in_the_file_of_any_role_is_shown_with_what_was_meant() {
+    let place = Place::new();
+    for (role, text, meant) in SLIPS {
+        place.file("role.toml", text);
+        let arguments = [
+            "run",
+            "--role",
+            role,
+            "--config",
+            "role.toml",
+            "--check-config",
+        ];
+        let said = place.run(arguments);
+        let meant = meant.map(|key| format!("did you mean `{key}`?"));
+        said.refuses(2, &["role.toml:", &meant[0], &meant[1]]);
+        assert!(!said.err.contains("TOML parse error"), "{role}: {said:?}");
+    }
+}
+
 #[test]
 fn every_mistake_of_a_scenario_is_shown_at_its_place() {
     let place = Place::new();

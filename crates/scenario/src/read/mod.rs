@@ -9,6 +9,7 @@ mod roaming;
 mod stack;
 mod syntax;
 mod topology;
+pub(crate) mod typed;
 mod workload;
 
 use crate::keys;

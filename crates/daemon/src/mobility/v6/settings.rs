@@ -5,9 +5,10 @@ use crate::failure::Failure;
 use crate::mobility::key;
 use crate::mobility::settings::{
     Operating, default_lifetime, default_mtu, differing, endpoint, home_agent_device,
-    longest_lifetime, mobile_node_device, problem_of_device, problem_of_metrics, read, socket,
-    sound, yes,
+    longest_lifetime, mobile_node_device, problem_of_device, problem_of_metrics, socket, sound,
+    yes,
 };
+use crate::tables::read;
 use outlast_linux::netlink::Prefix;
 use outlast_mobility::SecurityAssociation;
 use serde::Deserialize;
