@@ -97,7 +97,8 @@ def test_runs_are_those_of_the_command(tmp_path: Path, kernel: str, ferry: dict[
     assert (result.world, result.runs[0].world) == ("kernel", "kernel")
     assert result.kernel is not None and result.runs[0].kernel == result.kernel
     assert result.runs[0].completed and len(result.control) == 1
-    assert result.table().to_dict()["kernel"] == [result.kernel]
+    rows = result.table().to_dict()
+    assert rows["kernel"] == [result.kernel] * 2 and rows["control"] == [False, True]
     assert calls == [(2, 2)]
     file = tmp_path / "ferry.toml"
     file.write_text(outlast.Scenario(small(ferry)).text)
