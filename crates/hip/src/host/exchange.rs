@@ -16,7 +16,19 @@ use outlast_base::time::{Duration, Instant};
 use outlast_wire::hip::{Builder, Hit, Message, Notification, PacketType, kind};
 
 /// Addresses that the first I1 goes to at once (RFC 7401, section 6.6.1).
-pub(super) const PARALLEL_I1: usize = 3;
+const PARALLEL_I1: usize = 3;
+
+/// The paths that an I1 takes in this turn: at first several of them, later one at a time.
+pub(super) fn chosen<T>(mut paths: Vec<T>, turn: usize) -> Vec<T> {
+    if turn == 0 {
+        paths.truncate(PARALLEL_I1);
+    } else if !paths.is_empty() {
+        let count = paths.len();
+        paths.rotate_left(turn % count);
+        paths.truncate(1);
+    }
+    paths
+}
 
 /// How long R2-SENT lasts without data: longer than the peer repeats its I2.
 const R2_SENT: Duration = Duration::from_secs(30);
@@ -71,15 +83,7 @@ impl Host {
             }
         }
         let path = |&to: &IpAddr| Some((local_for(&self.locals, to)?, to));
-        let mut paths: Vec<(IpAddr, IpAddr)> = places.iter().filter_map(path).collect();
-        if turn == 0 {
-            paths.truncate(PARALLEL_I1);
-        } else if !paths.is_empty() {
-            let count = paths.len();
-            paths.rotate_left(turn % count);
-            paths.truncate(1);
-        }
-        for path in paths {
+        for path in chosen(places.iter().filter_map(path).collect(), turn) {
             self.outbox.hip(path, &packet);
         }
     }

@@ -1,6 +1,6 @@
 //! A base exchange beside an association, on a host's table (RFC 7401, section 4.5.4).
 
-use super::exchange::{ATTEMPTS, PARALLEL_I1};
+use super::exchange::{ATTEMPTS, chosen};
 use super::{Host, Path, State};
 use crate::addresses::local_for;
 use crate::event::{Event, Refusal};
@@ -71,14 +71,7 @@ impl Host {
                 });
             }
         }
-        if turn == 0 {
-            paths.truncate(PARALLEL_I1);
-        } else if !paths.is_empty() {
-            let count = paths.len();
-            paths.rotate_left(turn % count);
-            paths.truncate(1);
-        }
-        paths
+        chosen(paths, turn)
     }
 
     /// An R1 for an exchange beside an association: the peer is there, and is asked once more.

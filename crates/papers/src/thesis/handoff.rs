@@ -82,7 +82,7 @@ pub struct HandoffTable {
     pub after_the_shortest: Duration,
     /// Hand-offs and round trips at which a difference is known, and where it comes from.
     pub departures: &'static [(Duration, Duration, Departs)],
-    /// Likewise of numbers of timeouts, where these differ for a reason of their own.
+    /// Hand-offs and round trips at which the number of timeouts differs for a reason of its own, and that reason.
     pub of_timeouts: &'static [(Duration, Duration, Departs)],
     /// The reason for every other difference.
     pub otherwise: Option<Departs>,

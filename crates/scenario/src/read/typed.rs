@@ -32,7 +32,17 @@ pub fn parse_as<T: DeserializeOwned>(source: Source) -> Result<T, ScenarioError>
     while let Some(span) = place.take().filter(|_| problems.len() < MOST)
         && is_toml(&text)
     {
-        blank(&mut text, line_of(&source.text, &span));
+        let line = line_of(&source.text, &span);
+        // What stands below a header would be taken for the table's before.
+        let is_header = source.text[line.clone()].trim_start().starts_with('[');
+        blank(
+            &mut text,
+            if is_header {
+                table_of(&source.text, &span)
+            } else {
+                line
+            },
+        );
         let mut next = toml::from_str::<T>(&text).err();
         if next
             .as_ref()
@@ -66,11 +76,11 @@ fn blank(text: &mut String, span: Range<usize>) {
 
 /// The lines on which something stands.
 fn line_of(text: &str, span: &Range<usize>) -> Range<usize> {
-    let start = text[..span.start]
-        .rfind('\n')
-        .map_or(0, |newline| newline + 1);
-    let end = text[span.end..].find('\n');
-    start..end.map_or(text.len(), |end| span.end + end)
+    // By bytes: a place may be amid a character, a line's end is not.
+    let (before, after) = (&text.as_bytes()[..span.start], &text.as_bytes()[span.end..]);
+    let start = before.iter().rposition(|&byte| byte == b'\n');
+    let end = after.iter().position(|&byte| byte == b'\n');
+    start.map_or(0, |newline| newline + 1)..end.map_or(text.len(), |end| span.end + end)
 }
 
 /// The table in which something stands, with its header, to the next header or the end.
@@ -261,6 +271,11 @@ mod tests {
         let missing = told("[[outer.inner]]\n");
         assert_eq!(missing[0].1, "a table has no key `tag`, which it needs");
         assert_eq!(told("wrong = 1\n[outer]\nalso = 2\n").len(), 2);
+        // Keys of a table that is not known are no mistakes of another one.
+        assert_eq!(
+            told("[outre]\nper_second = 1\ndetection = \"lazy\"\n").len(),
+            1
+        );
         assert_eq!(
             parse_as::<File>(Source::new("f", "")).expect("sound"),
             File {
