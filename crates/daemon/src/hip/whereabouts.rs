@@ -70,7 +70,7 @@ impl Whereabouts {
         self.is_behind = true;
     }
 
-    /// Writes down where the peers are now, if that may have changed and the last time is a second ago.
+    /// Writes down where the peers are now, if that may have changed and was looked at a second ago or longer.
     pub(super) fn keep(&mut self, now: Instant, host: &Host) {
         if self.is_behind && now >= self.may_write_at {
             self.write(now, host);
@@ -80,18 +80,15 @@ impl Whereabouts {
     /// Writes down where the peers are now, if that has changed.
     pub(super) fn write(&mut self, now: Instant, host: &Host) {
         let text = text(host.whereabouts());
+        self.is_behind = false;
+        self.may_write_at = now + PAUSE;
         if text == self.written {
-            self.is_behind = false;
             return;
         }
-        let outcome = trusted::replace(&self.path, text.as_bytes());
-        self.is_behind = outcome.is_err();
-        match outcome {
-            Ok(()) => {
-                self.written = text;
-                self.may_write_at = now + PAUSE;
-            }
+        match trusted::replace(&self.path, text.as_bytes()) {
+            Ok(()) => self.written = text,
             Err(error) => {
+                self.is_behind = true;
                 self.may_write_at = now + PAUSE_AFTER_FAILURE;
                 if !self.has_failed {
                     let path = self.path.display();
